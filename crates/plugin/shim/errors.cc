@@ -16,7 +16,7 @@ bool was_told(THD* thd, const char* text) {
 void warn_with_text(THD* thd, int code, Sql_condition::enum_warning_level level = Sql_condition::WARN_LEVEL_WARN) {
     if (!thd) return;
     char last[MYSQL_ERRMSG_SIZE - 64], text[MYSQL_ERRMSG_SIZE];
-    if (teak_last_error(last, sizeof last) == 0) return;
+    if (teak_last_error({last, sizeof last}) == 0) return;
     snprintf(text, sizeof text, "Teak: %s (error %d)", last, code);
     if (!was_told(thd, text)) push_warning(thd, level, ER_GET_ERRMSG, text);
 }
@@ -24,7 +24,7 @@ void warn_with_text(THD* thd, int code, Sql_condition::enum_warning_level level 
 /* The client has a warning, and a number that says little: which file, and where, is for the operator. */
 void log_text() {
     char text[512];
-    if (teak_last_error(text, sizeof text)) sql_print_error("Teak: %s", text);
+    if (teak_last_error({text, sizeof text})) sql_print_error("Teak: %s", text);
 }
 
 } // namespace
@@ -115,7 +115,7 @@ int error_code(teak_status status, THD* thd) {
 int raise_error(teak_status status, THD* thd) {
     if (status == TEAK_OK) return 0;
     char text[512];
-    if (teak_last_error(text, sizeof text) == 0) snprintf(text, sizeof text, "no more is known");
+    if (teak_last_error({text, sizeof text}) == 0) snprintf(text, sizeof text, "no more is known");
     int code = error_code(status, thd);
     if (status == TEAK_DISK_FULL)
         my_error(ER_DISK_FULL, MYF(0), text, ENOSPC);
@@ -127,14 +127,14 @@ int raise_error(teak_status status, THD* thd) {
 bool own_error_text(int error, String* text) {
     if (error != kSnapshotTooOld) return false;
     char last[512];
-    size_t length = std::min(teak_last_error(last, sizeof last), sizeof last - 1);
+    size_t length = std::min(teak_last_error({last, sizeof last}), sizeof last - 1);
     text->copy(last, static_cast<uint32>(length), system_charset_info);
     return false; /* trying again is of no use */
 }
 
 void log_last_error(const char* what) {
     char text[1024];
-    teak_last_error(text, sizeof text);
+    teak_last_error({text, sizeof text});
     sql_print_error("Teak: %s: %s", what, text);
 }
 

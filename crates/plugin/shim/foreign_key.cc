@@ -217,7 +217,7 @@ LinkList::LinkList(const std::vector<ForeignKey>& keys) {
 void Relinks::add(const std::string& table, const std::vector<ForeignKey>& keys) {
     tables_.push_back(table);
     lists_.emplace_back(keys);
-    relinks_.push_back({bytes_of(tables_.back().c_str()), lists_.back().data(), lists_.back().size()});
+    relinks_.push_back({bytes_of(tables_.back().c_str()), lists_.back().all()});
 }
 
 void warn_of_duplicate_name(THD* thd, const std::string& table, const ForeignKey& key) {
@@ -255,8 +255,8 @@ int rename_with_constraints(THD* thd, const std::string& from, const std::string
     std::vector<teak_bytes> link_names;
     for (const std::string& name : names)
         link_names.push_back(bytes_of(name.c_str()));
-    status = teak_table_rename(plugin.engine, bytes_of(from.c_str()), bytes_of(to.c_str()), link_names.data(),
-                               link_names.size(), carries, bytes_of(altered.c_str()));
+    status = teak_table_rename(plugin.engine, bytes_of(from.c_str()), bytes_of(to.c_str()),
+                               {link_names.data(), link_names.size()}, carries, bytes_of(altered.c_str()));
     if (status == TEAK_LINK_EXISTS && thd)
         for (const ForeignKey& key : own)
             if (is_name_taken(key, from)) warn_of_duplicate_name(thd, to, key);

@@ -87,8 +87,7 @@ class LinkList {
     explicit LinkList(const std::vector<ForeignKey>& keys);
     LinkList(const LinkList&) = delete;
     LinkList& operator=(const LinkList&) = delete;
-    const teak_link* data() const { return links_.data(); }
-    size_t size() const { return links_.size(); }
+    teak_array<teak_link> all() const { return {links_.data(), links_.size()}; }
 
   private:
     std::deque<std::string> names_;
@@ -101,8 +100,7 @@ class Relinks {
   public:
     /* These are all that the table has from now on. */
     void add(const std::string& table, const std::vector<ForeignKey>& keys);
-    const teak_relink* data() const { return relinks_.data(); }
-    size_t size() const { return relinks_.size(); }
+    teak_array<teak_relink> all() const { return {relinks_.data(), relinks_.size()}; }
 
   private:
     std::deque<std::string> tables_;

@@ -32,7 +32,7 @@ namespace teak {
 teak_tree_spec tree_spec(const ha_table_option_struct* options);
 /* A table of the engine with so many trees, where the options say. */
 teak_status create_table(const ha_table_option_struct* options, teak_bytes name, size_t trees, teak_bytes meta,
-                         const teak_link* links, size_t n_links);
+                         teak_array<teak_link> links);
 
 /* Between a table's name and that of its partition, as the server writes it. */
 constexpr const char* kPartitionSeparator = "#P#";

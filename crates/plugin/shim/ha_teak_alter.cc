@@ -438,8 +438,7 @@ int ha_teak::commit_altered(TABLE* altered, const Alter_inplace_info* info, inpl
         alterations.back().limits_memory = lives_in_memory(altered->s->option_struct);
         if (alterations.back().limits_memory) alterations.back().memory_limit = altered->s->option_struct->memory_limit;
     }
-    int error =
-        fail(teak_tables_alter(plugin.engine, alterations.data(), alterations.size(), relinks.data(), relinks.size()));
+    int error = fail(teak_tables_alter(plugin.engine, {alterations.data(), alterations.size()}, relinks.all()));
     for (parts = all; !error && *parts; parts++)
         context_of(*parts)->added.reset();
     for (ha_teak* handler : handlers) {

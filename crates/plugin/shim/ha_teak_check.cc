@@ -74,7 +74,7 @@ constexpr size_t kShownOrphans = 10;  /* of one constraint */
 /* What is known of an error since the report was begun. */
 std::string cause_of(int error) {
     char text[MYSQL_ERRMSG_SIZE] = "";
-    return teak_last_error(text, sizeof text) ? text : "error " + std::to_string(error);
+    return teak_last_error({text, sizeof text}) ? text : "error " + std::to_string(error);
 }
 
 enum Stages { kCheckStages = 1, kExtendedStages = 3 };
@@ -262,7 +262,7 @@ int ha_teak::check_trees(uint32_t first, size_t count, uint32_t depth, uint64_t*
     StructureCheck check{{ha_thd(), std::max<ulonglong>(leaves, 1)}, report};
     teak_table_check_result result;
     return fail(teak_table_check(session(), open_.table, first, depth, StructureCheck::note, StructureCheck::watch,
-                                 &check, entries, count, &result));
+                                 &check, {entries, count}, &result));
 }
 
 int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
@@ -318,7 +318,8 @@ int ha_teak::check_entries(const std::vector<uint>& indexes, CheckReport* report
         thd_progress_next_stage(ha_thd());
         Progress progress{ha_thd(), std::max<ulonglong>(estimate_rows_upper_bound() * indexes.size(), 1)};
         std::vector<teak_index_count> counts(indexes.size());
-        if (int error = fail(teak_check_sums(session(), sums.handle, Progress::report, &progress, counts.data())))
+        if (int error = fail(
+                teak_check_sums(session(), sums.handle, Progress::report, &progress, {counts.data(), counts.size()})))
             return error;
         for (size_t i = 0; i < indexes.size(); i++)
             if (!counts[i].equal) differing.push_back(indexes[i]);
@@ -379,7 +380,7 @@ int ha_teak::begin_comparison(const std::vector<uint>& indexes, uint64_t sort_by
         codecs.push_back(&indexes_[index]);
         trees.push_back(tree_of(index));
     }
-    if (int error = fail(teak_check_new(open_.table, trees.data(), trees.size(), sort_bytes, out))) return error;
+    if (int error = fail(teak_check_new(open_.table, {trees.data(), trees.size()}, sort_bytes, out))) return error;
     return feed({nullptr, *out}, codecs);
 }
 

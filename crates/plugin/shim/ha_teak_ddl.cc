@@ -218,12 +218,12 @@ bool moves(const ha_table_option_struct* now, const ha_table_option_struct* then
 
 /* One in memory, or temporary, has no links: there are no foreign keys of such tables. */
 teak_status create_table(const ha_table_option_struct* options, teak_bytes name, size_t trees, teak_bytes meta,
-                         const teak_link* links, size_t n_links) {
+                         teak_array<teak_link> links) {
     const std::vector<teak_tree_spec> specs(trees, tree_spec(options));
     if (const uint16_t where = residence(options, name))
-        return teak_table_create_resident(plugin.engine, name, specs.data(), specs.size(), meta, where,
+        return teak_table_create_resident(plugin.engine, name, {specs.data(), specs.size()}, meta, where,
                                           options ? options->memory_limit : 0);
-    return teak_table_create_linked(plugin.engine, name, specs.data(), specs.size(), meta, links, n_links);
+    return teak_table_create_linked(plugin.engine, name, {specs.data(), specs.size()}, meta, links);
 }
 
 handler* create_handler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* root) {
@@ -478,7 +478,7 @@ int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
     const LinkList links(constraints.keys());
     const std::vector<uchar> meta = TableMeta(form).encode();
     teak_status status = create_table(info->option_struct, core_name, 1 + secondary_keys(form),
-                                      bytes_of(meta.data(), meta.size()), links.data(), links.size());
+                                      bytes_of(meta.data(), meta.size()), links.all());
     if (status == TEAK_LINK_EXISTS && thd) constraints.warn_of_taken_names();
     if (status != TEAK_OK) return error_code(status, thd);
     if (lives_in_memory(info->option_struct))

@@ -189,7 +189,7 @@ int ha_teak::import_rows(THD* thd) {
         error = HA_ERR_GENERIC;
     } else if (status == TEAK_CORRUPT || status == TEAK_UNKNOWN_VERSION || status == TEAK_IO) {
         char text[MYSQL_ERRMSG_SIZE];
-        teak_last_error(text, sizeof text);
+        teak_last_error({text, sizeof text});
         my_printf_error(ER_INTERNAL_ERROR, "Cannot import table %s: %s", MYF(0), name_.c_str(), text);
         error = HA_ERR_GENERIC;
     } else

@@ -38,8 +38,7 @@ std::vector<uint32_t> ha_teak::trees_of(ulonglong indexes) const {
 teak_alteration ha_teak::alteration(const std::vector<uint32_t>& layout, const std::vector<uchar>& meta,
                                     teak_tree_spec spec, bool repacks) const {
     return {bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()),
-            layout.data(),
-            layout.size(),
+            {layout.data(), layout.size()},
             bytes_of(meta.data(), meta.size()),
             spec,
             repacks,
@@ -55,7 +54,7 @@ int ha_teak::alter_trees(const std::vector<uint32_t>& layout, const TableMeta& m
     teak_alteration wanted = alteration(layout, bytes, tree_spec(table->s->option_struct), false);
     wanted.guarded = meta.is_guarded();
     close_table();
-    int error = fail(teak_tables_alter(plugin.engine, &wanted, 1, nullptr, 0));
+    int error = fail(teak_tables_alter(plugin.engine, {&wanted, 1}, {}));
     share_->generation++;
     int reopened = open_table();
     return error ? error : reopened;
@@ -119,7 +118,7 @@ int ha_teak::build_indexes(ulonglong indexes) {
 /* Fills `trees` with the entries that `indexes` make of the rows. */
 int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vector<uint32_t>& trees) {
     teak_build* build = nullptr;
-    teak_status status = teak_build_new(open_.table, trees.data(), trees.size(), sort_buffer_bytes(ha_thd()), &build);
+    teak_status status = teak_build_new(open_.table, {trees.data(), trees.size()}, sort_buffer_bytes(ha_thd()), &build);
     if (status != TEAK_OK) return fail(status);
     THD* thd = ha_thd();
     const char* before = thd_proc_info(thd, "Building indexes");

@@ -212,8 +212,7 @@ int ha_teak::commit_rebuilt(TABLE* altered, const Alter_inplace_info* info, inpl
         context->rebuild->close();
         context->handler->close_table();
     }
-    int error = fail(
-        teak_tables_replace(plugin.engine, replacements.data(), replacements.size(), relinks.data(), relinks.size()));
+    int error = fail(teak_tables_replace(plugin.engine, {replacements.data(), replacements.size()}, relinks.all()));
     for (AlteredTable* context : contexts) {
         context->handler->share_->generation++;
         if (!error) {

@@ -212,7 +212,7 @@ int ha_teak::insert_row(const uchar* record, teak_bytes pk, teak_bytes row, size
             if (int error = mark_row()) return error;
         teak_duplicate duplicate{};
         const teak_status status =
-            teak_insert(session(), open_.table, pk, row, new_entries_.data(), entries, flags, &duplicate);
+            teak_insert(session(), open_.table, pk, row, {new_entries_.data(), entries}, flags, &duplicate);
         if (status != TEAK_OK) {
             const int error = note_duplicate(status, duplicate);
             if (duplicate.late) show_duplicate(duplicate);
@@ -298,8 +298,9 @@ int ha_teak::change_row(const uchar* before, const uchar* after, teak_bytes old_
             if (int error = mark_row()) return error;
         const uint32_t flags = (moved ? row_flags() : row_flags_of(old_pk)) | (rewrites ? TEAK_ROW_REWRITES : 0);
         teak_duplicate duplicate{};
-        const teak_status status = teak_update(session(), open_.table, old_pk, new_pk, row, old_entries_.data(),
-                                               new_entries_.data(), entries, flags, &duplicate);
+        const teak_status status =
+            teak_update(session(), open_.table, old_pk, new_pk, row, {old_entries_.data(), entries},
+                        {new_entries_.data(), entries}, flags, &duplicate);
         if (status != TEAK_OK) return note_duplicate(status, duplicate);
         bool overtakes;
         if (moved)
@@ -338,7 +339,8 @@ int ha_teak::delete_row(const uchar* buf) {
         if (!encode_entry(i, buf, Image::Read, pk, &old_entries_[entries++])) return HA_ERR_OUT_OF_MEM;
     }
     note_changed_keys();
-    const teak_status status = teak_delete(session(), open_.table, pk, old_entries_.data(), entries, row_flags_of(pk));
+    const teak_status status =
+        teak_delete(session(), open_.table, pk, {old_entries_.data(), entries}, row_flags_of(pk));
     if (status != TEAK_OK || !cascades) return fail(status);
     int error = cascade(buf, nullptr, {nullptr, 0});
     return error ? undo_row(error) : 0;

@@ -178,7 +178,7 @@ int recover(handlerton*, XID* xids, uint capacity) {
     uint filled = 0;
     while (filled < capacity) {
         teak_xid batch[16];
-        size_t n = teak_recover(plugin.engine, batch, std::min<size_t>(16, capacity - filled), start);
+        size_t n = teak_recover(plugin.engine, {batch, std::min<size_t>(16, capacity - filled)}, start);
         if (n == 0) break;
         start += n;
         for (size_t i = 0; i < n; i++)

@@ -34,7 +34,7 @@ bool compute_columns(TABLE* table, std::vector<Field*>* keyed) {
 }
 
 int OnlineBuild::begin(THD* thd, teak_table* rows, teak_table* into, const std::vector<uint32_t>& trees) {
-    return error_code(teak_online_new(rows, into, trees.data(), trees.size(), sort_buffer_bytes(thd),
+    return error_code(teak_online_new(rows, into, {trees.data(), trees.size()}, sort_buffer_bytes(thd),
                                       thd_get_thread_id(thd), &handle_),
                       thd);
 }

@@ -281,7 +281,7 @@ static_assert(sizeof(StatusSnapshot) > SHOW_VAR_FUNC_BUFF_SIZE, "allocated from 
 int show_counters(THD* thd, SHOW_VAR* out, void*, system_status_var*, enum_var_type) {
     auto* snapshot = static_cast<StatusSnapshot*>(thd_alloc(thd, sizeof(StatusSnapshot)));
     if (!snapshot || !plugin.engine) return 1;
-    size_t n = std::min(teak_engine_status_variables(plugin.engine, snapshot->counters, kMostStatusVariables),
+    size_t n = std::min(teak_engine_status_variables(plugin.engine, {snapshot->counters, kMostStatusVariables}),
                         kMostStatusVariables);
     for (size_t i = 0; i < n; i++) {
         SHOW_VAR row{};

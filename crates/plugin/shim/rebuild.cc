@@ -56,7 +56,7 @@ int Rebuild::begin(THD* thd, teak_table* table) {
     for (uint32_t tree = 0; tree < keys_.size(); tree++)
         trees.push_back(tree);
     teak_status status = create_table(altered_->s->option_struct, bytes_of(name.c_str()), keys_.size(),
-                                      bytes_of(metadata_.data(), metadata_.size()), nullptr, 0);
+                                      bytes_of(metadata_.data(), metadata_.size()), {});
     if (status == TEAK_OK) {
         name_ = name;
         status = teak_table_open(plugin.engine, bytes_of(name_.c_str()), &into_);

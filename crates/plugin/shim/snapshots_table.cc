@@ -32,8 +32,8 @@ ST_FIELD_INFO fields[] = {number("CONNECTION_ID"),
 constexpr size_t kSpare = 64;
 
 std::vector<teak_snapshot> open_snapshots() {
-    std::vector<teak_snapshot> all(teak_engine_snapshots(plugin.engine, nullptr, 0) + kSpare);
-    size_t n = teak_engine_snapshots(plugin.engine, all.data(), all.size());
+    std::vector<teak_snapshot> all(teak_engine_snapshots(plugin.engine, {}) + kSpare);
+    size_t n = teak_engine_snapshots(plugin.engine, {all.data(), all.size()});
     all.resize(std::min(n, all.size()));
     return all;
 }

@@ -4,7 +4,7 @@
 //! shim/*.cc  --teak_ffi.h-->  ffi/ (extern "C", all unsafe code of the plugin)  -->  teak-rows  -->  teak-core
 //! ```
 //!
-//! What is here converts arguments, guards against panics and converts results; what an operation does is in
+//! What is here gives arguments their types, guards against panics and converts results; what an operation does is in
 //! `teak-rows`, and what it does to trees in `teak-core`.
 #![deny(unsafe_op_in_unsafe_fn)]
 #![deny(missing_docs)]

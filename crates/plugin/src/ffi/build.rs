@@ -1,11 +1,10 @@
 //! Building indexes.
 
-use super::border::{array, put, RawBytes, RawEntryView, TableHandle};
-use super::feed::{place_of, report, Context, WatchFunction};
+use super::border::{put, Array, Bytes, Context, Out, RawBytes, RawEntryView, TableHandle};
+use super::feed::{place_of, report, WatchFunction};
 use super::guard::{run, value};
 use super::status::Status;
-use super::table::places;
-use std::os::raw::c_void;
+use super::table::{places, with_table};
 use std::sync::Arc;
 use teak_core::server::{Table, TreeBuild};
 use teak_core::Error;
@@ -39,26 +38,18 @@ impl Duplicate {
     }
 
     /// The primary key of one of the rows, and which part it was.
-    ///
-    /// # Safety
-    /// `part` is writable.
-    pub(super) unsafe fn told(&self, part: *mut u32) -> RawBytes {
+    pub(super) fn told(&self, part: Out<'_, u32>) -> RawBytes {
         let Some((number, _, value)) = &self.0 else { return RawBytes::NONE };
-        // SAFETY: by the caller.
-        unsafe { put(part, *number as u32) };
+        put(part, *number as u32);
         primary_key(value).map_or(RawBytes::NONE, RawBytes::of)
     }
 
     /// The entry, and which part it was.
-    ///
-    /// # Safety
-    /// `part` is writable.
-    pub(super) unsafe fn entry(&self, part: *mut u32) -> RawEntryView {
+    pub(super) fn entry(&self, part: Out<'_, u32>) -> RawEntryView {
         let Some((number, key, value)) = &self.0 else {
             return RawEntryView { key: RawBytes::NONE, value: RawBytes::NONE };
         };
-        // SAFETY: by the caller.
-        unsafe { put(part, *number as u32) };
+        put(part, *number as u32);
         RawEntryView { key: RawBytes::of(key), value: RawBytes::of(value) }
     }
 }
@@ -82,48 +73,39 @@ impl BuildHandle {
 /// Begins a build of the trees with the numbers `trees`. `sort_bytes`: memory for sorting; what is more goes to
 /// temporary files.
 #[no_mangle]
-pub unsafe extern "C" fn teak_build_new(
-    handle: *mut TableHandle,
-    trees: *const u32,
-    n_trees: usize,
+pub extern "C" fn teak_build_new(
+    handle: Option<&TableHandle>,
+    trees: Array<'_, u32>,
     sort_bytes: u64,
-    out: *mut *mut BuildHandle,
+    out: Out<'_, Box<BuildHandle>>,
 ) -> Status {
-    // SAFETY: the handle is open or NULL, the array readable, the result writable.
-    let (table, trees) = unsafe { (handle.as_ref(), array(trees, n_trees)) };
-    run(table.map(|t| &*t.engine), || {
-        let t = table.ok_or(Stop::Misuse("no table"))?;
-        let places = places(t, trees)?;
+    with_table(handle, |t| {
+        let places = places(t, trees.slice())?;
         let build = t.engine.core.build_trees(&t.table, &places, sort_bytes)?;
-        let build = BuildHandle::new(&t.engine, &t.table, places.len(), build);
-        // SAFETY: by the contract of the header.
-        unsafe { put(out, Box::into_raw(Box::new(build))) };
+        put(out, Box::new(BuildHandle::new(&t.engine, &t.table, places.len(), build)));
         Ok(())
     })
 }
 
 /// An entry for the `part`-th of the trees.
 #[no_mangle]
-pub unsafe extern "C" fn teak_build_add(
-    handle: *mut BuildHandle,
+pub extern "C" fn teak_build_add(
+    handle: Option<&mut BuildHandle>,
     part: u32,
-    key: RawBytes,
-    value: RawBytes,
+    key: Bytes<'_>,
+    value: Bytes<'_>,
 ) -> Status {
-    // SAFETY: the handle is open or NULL and used by one thread, key and value are readable.
-    let (handle, key, value) = unsafe { (handle.as_mut(), key.slice(), value.slice()) };
     let Some(BuildHandle { engine, parts, build, .. }) = handle else { return Status::Misuse };
     run(Some(engine), || {
         let build = build.as_mut().ok_or(Stop::Misuse("a build that is finished"))?;
-        Ok(build.add(place_of(part, *parts)?, key, value)?)
+        Ok(build.add(place_of(part, *parts)?, key.slice(), value.slice())?)
     })
 }
 
 /// teak_build_feed is to call `reader` on its own thread only.
 #[no_mangle]
-pub unsafe extern "C" fn teak_build_use_one_thread(handle: *mut BuildHandle) {
-    // SAFETY: the handle is open or NULL and used by one thread.
-    if let Some(build) = unsafe { handle.as_mut() }.and_then(|handle| handle.build.as_mut()) {
+pub extern "C" fn teak_build_use_one_thread(handle: Option<&mut BuildHandle>) {
+    if let Some(build) = handle.and_then(|handle| handle.build.as_mut()) {
         build.use_one_thread();
     }
 }
@@ -132,14 +114,11 @@ pub unsafe extern "C" fn teak_build_use_one_thread(handle: *mut BuildHandle) {
 /// entries of all trees. TEAK_DUPLICATE if two entries of a unique index have one key. Not to be called twice; the
 /// build is freed all the same.
 #[no_mangle]
-pub unsafe extern "C" fn teak_build_finish(
-    handle: *mut BuildHandle,
+pub extern "C" fn teak_build_finish(
+    handle: Option<&mut BuildHandle>,
     watch: WatchFunction,
-    context: *mut c_void,
+    context: Context,
 ) -> Status {
-    // SAFETY: the handle is open or NULL and used by one thread.
-    let handle = unsafe { handle.as_mut() };
-    let context = Context(context);
     let Some(BuildHandle { engine, build, duplicate, .. }) = handle else { return Status::Misuse };
     run(Some(engine), || {
         let build = build.take().ok_or(Stop::Misuse("a build that is finished"))?;
@@ -149,26 +128,18 @@ pub unsafe extern "C" fn teak_build_finish(
 
 /// Entries that it has taken.
 #[no_mangle]
-pub unsafe extern "C" fn teak_build_entries(handle: *const BuildHandle) -> u64 {
-    // SAFETY: the handle is open or NULL and used by one thread.
-    let handle = unsafe { handle.as_ref() };
+pub extern "C" fn teak_build_entries(handle: Option<&BuildHandle>) -> u64 {
     handle.and_then(|handle| handle.build.as_ref()).map_or(0, TreeBuild::entries)
 }
 
 /// After TEAK_DUPLICATE: the primary key of one of the rows, valid until the build is freed, and which part it was.
 #[no_mangle]
-pub unsafe extern "C" fn teak_build_duplicate(handle: *const BuildHandle, part: *mut u32) -> RawBytes {
-    // SAFETY: the handle is open or NULL and used by one thread.
-    let handle = unsafe { handle.as_ref() };
-    // SAFETY: by the contract of the header.
-    handle.map_or(RawBytes::NONE, |handle| unsafe { handle.duplicate.told(part) })
+pub extern "C" fn teak_build_duplicate(handle: Option<&BuildHandle>, part: Out<'_, u32>) -> RawBytes {
+    handle.map_or(RawBytes::NONE, |handle| handle.duplicate.told(part))
 }
 
 /// NULL is ignored.
 #[no_mangle]
-pub unsafe extern "C" fn teak_build_free(handle: *mut BuildHandle) {
-    if !handle.is_null() {
-        // SAFETY: `teak_build_new` made the box, and the shim does not use the handle again.
-        value(None, (), || drop(unsafe { Box::from_raw(handle) }));
-    }
+pub extern "C" fn teak_build_free(handle: Option<Box<BuildHandle>>) {
+    value(None, (), || drop(handle));
 }

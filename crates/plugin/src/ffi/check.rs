@@ -1,11 +1,11 @@
 //! CHECK TABLE: the structures of a table, and its indexes against its rows.
 
-use super::border::{array, put, RawBytes, SessionHandle, TableHandle};
-use super::feed::{place_of, report, Context, RawRowReader, RowSource, WatchFunction};
+use super::border::{put, Array, Bytes, Context, Out, RawBytes, Room, SessionHandle, TableHandle};
+use super::feed::{place_of, report, RawRowReader, RowSource, WatchFunction};
 use super::guard::{run, value};
 use super::session::with_session;
 use super::status::Status;
-use super::table::places;
+use super::table::{places, with_table};
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 use teak_core::server::{Depth, Difference, Feed, IndexCheck, Table};
@@ -73,108 +73,91 @@ pub type NoteFunction = Option<unsafe extern "C" fn(context: *mut c_void, text: 
 /// Told of a difference; 0: no more of this part.
 pub type DifferenceFunction = Option<unsafe extern "C" fn(*mut c_void, *const RawDifference) -> c_int>;
 
-/// Looks at up to `n_entries` trees of the table from tree `first` on, while others read and write. `entries[i]`: what
-/// the session's snapshot sees in tree `first + i`. `note` gets the text of a finding, `watch` the leaves done so far;
-/// not 0: stop (TEAK_INTERRUPTED). Both are called on the calling thread and must not call into Teak.
+/// Looks at as many trees of the table from tree `first` on as there is room for in `entries`, while others read and
+/// write. `entries[i]`: what the session's snapshot sees in tree `first + i`. `note` gets the text of a finding,
+/// `watch` the leaves done so far; not 0: stop (TEAK_INTERRUPTED). Both are called on the calling thread and must not
+/// call into Teak.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_check(
-    session: *const SessionHandle,
-    handle: *const TableHandle,
+pub extern "C" fn teak_table_check(
+    session: Option<&SessionHandle>,
+    handle: Option<&TableHandle>,
     first: u32,
     depth: u32,
     note: NoteFunction,
     watch: WatchFunction,
-    context: *mut c_void,
-    entries: *mut u64,
-    n_entries: usize,
-    out: *mut RawTableCheckResult,
+    context: Context,
+    entries: Room<'_, u64>,
+    out: Out<'_, RawTableCheckResult>,
 ) -> Status {
-    // SAFETY: the handles are open or NULL, the results writable, the functions take their context.
-    unsafe {
-        with_session(session, |session| {
-            let t = handle.as_ref().ok_or(Stop::Misuse("no table"))?;
-            let depth = match depth {
-                TEAK_CHECK_BLOCKS => Depth::Blocks,
-                TEAK_CHECK_STRUCTURE => Depth::Structure,
-                _ => return Err(Stop::Misuse("depth of a check")),
-            };
-            let context = Context(context);
-            let mut progress = |leaves| report(watch, context, leaves);
-            let first = (first as usize).min(t.table.trees());
-            let trees = first..t.table.trees().min(first.saturating_add(n_entries));
-            let core = &t.engine.core;
-            let checked = core.check_trees(session.txn()?, (&t.table, trees), depth, &mut progress)?;
-            for (place, count) in checked.entries.iter().enumerate().take(n_entries) {
-                put(entries.wrapping_add(place), *count);
+    with_session(session, |session| {
+        let t = handle.ok_or(Stop::Misuse("no table"))?;
+        let depth = match depth {
+            TEAK_CHECK_BLOCKS => Depth::Blocks,
+            TEAK_CHECK_STRUCTURE => Depth::Structure,
+            _ => return Err(Stop::Misuse("depth of a check")),
+        };
+        let mut progress = |leaves| report(watch, context, leaves);
+        let first = (first as usize).min(t.table.trees());
+        let trees = first..t.table.trees().min(first.saturating_add(entries.capacity()));
+        let core = &t.engine.core;
+        let checked = core.check_trees(session.txn()?, (&t.table, trees), depth, &mut progress)?;
+        let trees = entries.fill(checked.entries.iter().copied()) as u64;
+        let findings = checked.findings.count();
+        if let Some(note) = note {
+            for text in checked.findings.iter().map(|finding| finding.to_string()) {
+                context.tell(note, RawBytes::of(text.as_bytes()));
             }
-            let findings = checked.findings.count();
-            if let Some(note) = note {
-                for text in checked.findings.iter().map(|finding| finding.to_string()) {
-                    note(context.0, RawBytes::of(text.as_bytes()));
-                }
-            }
-            put(out, RawTableCheckResult { findings, trees: checked.entries.len().min(n_entries) as u64 });
-            Ok(())
-        })
-    }
+        }
+        put(out, RawTableCheckResult { findings, trees });
+        Ok(())
+    })
 }
 
 /// Begins a comparison of the trees with the numbers `trees`. `sort_bytes` 0: as sums, which tell whether there is a
 /// difference; else one by one.
 #[no_mangle]
-pub unsafe extern "C" fn teak_check_new(
-    handle: *const TableHandle,
-    trees: *const u32,
-    n_trees: usize,
+pub extern "C" fn teak_check_new(
+    handle: Option<&TableHandle>,
+    trees: Array<'_, u32>,
     sort_bytes: u64,
-    out: *mut *mut CheckHandle,
+    out: Out<'_, Box<CheckHandle>>,
 ) -> Status {
-    // SAFETY: the handle is open or NULL, the array readable, the result writable.
-    let (table, trees) = unsafe { (handle.as_ref(), array(trees, n_trees)) };
-    run(table.map(|t| &*t.engine), || {
-        let t = table.ok_or(Stop::Misuse("no table"))?;
-        let places = places(t, trees)?;
+    with_table(handle, |t| {
+        let places = places(t, trees.slice())?;
         let sort_bytes = (sort_bytes > 0).then_some(sort_bytes);
         let check = Some(t.engine.core.compare_trees(&t.table, &places, sort_bytes));
-        let check =
-            CheckHandle { engine: t.engine.clone(), table: t.table.clone(), parts: places.len(), check };
-        // SAFETY: by the contract of the header.
-        unsafe { put(out, Box::into_raw(Box::new(check))) };
+        let (engine, table) = (t.engine.clone(), t.table.clone());
+        put(out, Box::new(CheckHandle { engine, table, parts: places.len(), check }));
         Ok(())
     })
 }
 
 /// An entry for the `part`-th of the trees.
 #[no_mangle]
-pub unsafe extern "C" fn teak_check_add(
-    handle: *mut CheckHandle,
+pub extern "C" fn teak_check_add(
+    handle: Option<&mut CheckHandle>,
     part: u32,
-    key: RawBytes,
-    value: RawBytes,
+    key: Bytes<'_>,
+    value: Bytes<'_>,
 ) -> Status {
-    // SAFETY: the handle is open or NULL and used by one thread, key and value are readable.
-    let (handle, key, value) = unsafe { (handle.as_mut(), key.slice(), value.slice()) };
     let Some(CheckHandle { engine, parts, check, .. }) = handle else { return Status::Misuse };
     run(Some(engine), || {
         let check = check.as_mut().ok_or(Stop::Misuse("a check that is over"))?;
-        Ok(check.add(place_of(part, *parts)?, key, value)?)
+        Ok(check.add(place_of(part, *parts)?, key.slice(), value.slice())?)
     })
 }
 
 /// As teak_build_feed.
 #[no_mangle]
-pub unsafe extern "C" fn teak_check_feed(
-    session: *const SessionHandle,
-    handle: *mut CheckHandle,
-    reader: *const RawRowReader,
-    context: *mut c_void,
+pub extern "C" fn teak_check_feed(
+    session: Option<&SessionHandle>,
+    handle: Option<&mut CheckHandle>,
+    reader: Option<&RawRowReader>,
+    context: Context,
 ) -> Status {
-    // SAFETY: the handles are open or NULL and used by one thread; the reader is readable.
-    let (handle, reader) = unsafe { (handle.as_mut(), reader.as_ref()) };
     let (Some(CheckHandle { engine, table, check, .. }), Some(reader)) = (handle, reader) else {
         return Status::Misuse;
     };
-    let context = Context(context);
     let feed = |session: &mut Session| {
         let check = check.as_mut().ok_or(Stop::Misuse("a check that is over"))?;
         let source = RowSource { engine, table };
@@ -184,51 +167,41 @@ pub unsafe extern "C" fn teak_check_feed(
         };
         Ok(check.feed(session.txn()?, maker, |rows| report(reader.watch, context, rows))?)
     };
-    // SAFETY: the session is open, and no other thread works for it.
-    unsafe { with_session(session, feed) }
+    with_session(session, feed)
 }
 
 /// Fills one for each part.
 #[no_mangle]
-pub unsafe extern "C" fn teak_check_sums(
-    session: *const SessionHandle,
-    handle: *mut CheckHandle,
+pub extern "C" fn teak_check_sums(
+    session: Option<&SessionHandle>,
+    handle: Option<&mut CheckHandle>,
     watch: WatchFunction,
-    context: *mut c_void,
-    out: *mut RawIndexCount,
+    context: Context,
+    out: Room<'_, RawIndexCount>,
 ) -> Status {
-    // SAFETY: the handle is open or NULL and used by one thread.
-    let Some(CheckHandle { check: Some(check), .. }) = (unsafe { handle.as_ref() }) else {
-        return Status::Misuse;
-    };
-    let context = Context(context);
+    let Some(CheckHandle { check: Some(check), .. }) = handle else { return Status::Misuse };
     let compare = |session: &mut Session| {
         let counts = check.sums(session.txn()?, |entries| report(watch, context, entries))?;
-        for (part, count) in counts.iter().enumerate() {
+        out.fill(counts.iter().map(|count| {
             let equal = u64::from(count.equal);
-            let raw = RawIndexCount { wanted: count.wanted, found: count.found, equal };
-            // SAFETY: there is room for as many as the check has parts.
-            unsafe { put(out.wrapping_add(part), raw) };
-        }
+            RawIndexCount { wanted: count.wanted, found: count.found, equal }
+        }));
         Ok(())
     };
-    // SAFETY: the session is open, and no other thread works for it.
-    unsafe { with_session(session, compare) }
+    with_session(session, compare)
 }
 
 /// Calls `each` for what differs, until it returns 0, which ends the part.
 #[no_mangle]
-pub unsafe extern "C" fn teak_check_differences(
-    session: *const SessionHandle,
-    handle: *mut CheckHandle,
+pub extern "C" fn teak_check_differences(
+    session: Option<&SessionHandle>,
+    handle: Option<&mut CheckHandle>,
     each: DifferenceFunction,
     watch: WatchFunction,
-    context: *mut c_void,
+    context: Context,
 ) -> Status {
-    // SAFETY: the handle is open or NULL and used by one thread.
-    let check = unsafe { handle.as_mut() }.and_then(|handle| handle.check.take());
+    let check = handle.and_then(|handle| handle.check.take());
     let (Some(check), Some(each)) = (check, each) else { return Status::Misuse };
-    let context = Context(context);
     let tell = |part: usize, difference: Difference<'_>| {
         let (kind, key, wanted, found) = match difference {
             Difference::Missing { key, value } => {
@@ -242,21 +215,16 @@ pub unsafe extern "C" fn teak_check_differences(
             }
         };
         let raw = RawDifference { part: part as u32, kind, key: RawBytes::of(key), wanted, found };
-        // SAFETY: the function takes its context, and a difference that lives until it returns.
-        Ok(unsafe { each(context.0, &raw) } != 0)
+        Ok(context.tell(each, &raw) != 0)
     };
     let compare = |session: &mut Session| {
         Ok(check.differences(session.txn()?, tell, |entries| report(watch, context, entries))?)
     };
-    // SAFETY: the session is open, and no other thread works for it.
-    unsafe { with_session(session, compare) }
+    with_session(session, compare)
 }
 
 /// NULL is ignored.
 #[no_mangle]
-pub unsafe extern "C" fn teak_check_free(handle: *mut CheckHandle) {
-    if !handle.is_null() {
-        // SAFETY: `teak_check_new` made the box, and the shim does not use the handle again.
-        value(None, (), || drop(unsafe { Box::from_raw(handle) }));
-    }
+pub extern "C" fn teak_check_free(handle: Option<Box<CheckHandle>>) {
+    value(None, (), || drop(handle));
 }

@@ -2,11 +2,14 @@
 
 use teak_core::LockMode;
 
-use super::border::{end, put, CursorHandle, RawBound, RawBytes, RawEntryView, SessionHandle, TableHandle};
+use super::border::{
+    end, put, Bytes, CursorHandle, Out, RawBound, RawBytes, RawEntryView, SessionHandle, TableHandle,
+};
 use super::guard::{run, value};
 use super::session::with_reader;
 use super::status::Status;
-use super::window::{windows_of, Pace, RawWindow};
+use super::table::with_table;
+use super::window::{Pace, RawWindow};
 use teak_rows::bounds::Start;
 use teak_rows::outcome::{Result, Stop};
 use teak_rows::scan::{Busy, Read, Sight, TableCursor};
@@ -78,103 +81,80 @@ fn start(seek: u32) -> Result<Start> {
 }
 
 /// Runs `body` with session and cursor, then stores what the cursor stands on.
-///
-/// # Safety
-/// The handles are NULL or open and used by this thread; `out` is writable or NULL.
-unsafe fn with_cursor(
-    session: *const SessionHandle,
-    cursor: *mut CursorHandle,
-    out: *mut RawEntryView,
+fn with_cursor(
+    session: Option<&SessionHandle>,
+    cursor: Option<&mut CursorHandle>,
+    out: Out<'_, RawEntryView>,
     body: impl FnOnce(&mut Session, &mut TableCursor) -> Result<()>,
 ) -> Status {
-    // SAFETY: by the contract of this function.
-    unsafe {
-        with_reader(session, |session| {
-            let handle = cursor.as_mut().ok_or(Stop::Misuse("no cursor"))?;
-            handle.settle_for(session);
-            handle.placed();
-            body(session, &mut handle.cursor)?;
-            put(out, RawEntryView::of(&handle.cursor)?);
-            Ok(())
-        })
-    }
+    with_reader(session, |session| {
+        let handle = cursor.ok_or(Stop::Misuse("no cursor"))?;
+        handle.settle_for(session);
+        handle.placed();
+        body(session, &mut handle.cursor)?;
+        put(out, RawEntryView::of(&handle.cursor)?);
+        Ok(())
+    })
 }
 
 /// Moves a cursor by `step`, stores what it stands on, and may open its window.
-///
-/// # Safety
-/// As [`with_cursor`].
-unsafe fn moving(
-    session: *const SessionHandle,
-    cursor: *mut CursorHandle,
-    out: *mut RawEntryView,
+fn moving(
+    session: Option<&SessionHandle>,
+    cursor: Option<&mut CursorHandle>,
+    out: Out<'_, RawEntryView>,
     step: fn(&mut TableCursor, &mut Session) -> Result<()>,
 ) -> Status {
-    // SAFETY: by the contract of this function.
-    unsafe {
-        with_reader(session, |state| {
-            let handle = cursor.as_mut().ok_or(Stop::Misuse("no cursor"))?;
-            handle.settle_for(state);
-            step(&mut handle.cursor, state)?;
-            put(out, RawEntryView::of(&handle.cursor)?);
-            windows_of(session).map_or(Ok(()), |windows| handle.moved(state, windows))
-        })
-    }
+    with_reader(session, |state| {
+        let handle = cursor.ok_or(Stop::Misuse("no cursor"))?;
+        handle.settle_for(state);
+        step(&mut handle.cursor, state)?;
+        put(out, RawEntryView::of(&handle.cursor)?);
+        session.map_or(Ok(()), |of| handle.moved(state, &of.windows))
+    })
 }
 
 /// `unique`: the tree is of a unique index (its values begin with length and primary key); 0 for tree 0.
 #[no_mangle]
-pub unsafe extern "C" fn teak_cursor_new(
-    table: *const TableHandle,
+pub extern "C" fn teak_cursor_new(
+    table: Option<&TableHandle>,
     tree: u32,
     unique: u8,
-    out: *mut *mut CursorHandle,
+    out: Out<'_, Box<CursorHandle>>,
 ) -> Status {
-    // SAFETY: the handle is open or NULL.
-    let table = unsafe { table.as_ref() };
-    run(table.map(|t| &*t.engine), || {
-        let table = table.ok_or(Stop::Misuse("no table"))?;
-        let cursor = TableCursor::new(table.table.clone(), tree, unique != 0)?;
+    with_table(table, |t| {
+        let cursor = TableCursor::new(t.table.clone(), tree, unique != 0)?;
         let (window, pace) = (RawWindow::closed(), Pace::default());
-        let handle = CursorHandle { engine: table.engine.clone(), window, pace, cursor };
-        // SAFETY: the result is writable.
-        unsafe { put(out, Box::into_raw(Box::new(handle))) };
+        put(out, Box::new(CursorHandle { engine: t.engine.clone(), window, pace, cursor }));
         Ok(())
     })
 }
 
 /// What may be walked over without calls; as long as the cursor.
 #[no_mangle]
-pub unsafe extern "C" fn teak_cursor_window(cursor: *mut CursorHandle) -> *mut RawWindow {
-    // SAFETY: the handle is open.
-    unsafe { cursor.as_mut() }.map_or(std::ptr::null_mut(), |cursor| &mut cursor.window)
+pub extern "C" fn teak_cursor_window(cursor: Option<&mut CursorHandle>) -> *mut RawWindow {
+    cursor.map_or(std::ptr::null_mut(), |cursor| &mut cursor.window)
 }
 
 /// NULL is ignored.
 #[no_mangle]
-pub unsafe extern "C" fn teak_cursor_free(cursor: *mut CursorHandle) {
-    if !cursor.is_null() {
-        // SAFETY: `teak_cursor_new` made the box, and the shim does not use the handle again.
-        value(None, (), || drop(unsafe { Box::from_raw(cursor) }));
-    }
+pub extern "C" fn teak_cursor_free(cursor: Option<Box<CursorHandle>>) {
+    value(None, (), || drop(cursor));
 }
 
 /// Keys that the cursor is going to be asked for, or whose beginnings, in ascending order; each behind its length (two
 /// bytes, little-endian), in any order. They are a hint, and forgotten with the next reset.
 #[no_mangle]
-pub unsafe extern "C" fn teak_cursor_expect(cursor: *mut CursorHandle, keys: RawBytes) {
-    // SAFETY: the handle is open or NULL, and used by this thread; the keys are readable during the call.
-    if let (Some(handle), keys) = unsafe { (cursor.as_mut(), keys.slice()) } {
+pub extern "C" fn teak_cursor_expect(cursor: Option<&mut CursorHandle>, keys: Bytes<'_>) {
+    if let Some(handle) = cursor {
         let engine = handle.engine.clone();
-        value(Some(&engine), (), || handle.cursor.expect(keys));
+        value(Some(&engine), (), || handle.cursor.expect(keys.slice()));
     }
 }
 
 /// Lets go of the pinned block and the position (index_end, reset, end of statement).
 #[no_mangle]
-pub unsafe extern "C" fn teak_cursor_reset(cursor: *mut CursorHandle) {
-    // SAFETY: the handle is open or NULL, and used by this thread.
-    if let Some(handle) = unsafe { cursor.as_mut() } {
+pub extern "C" fn teak_cursor_reset(cursor: Option<&mut CursorHandle>) {
+    if let Some(handle) = cursor {
         let engine = handle.engine.clone();
         value(Some(&engine), (), || {
             handle.settle_alone();
@@ -198,87 +178,78 @@ pub unsafe extern "C" fn teak_cursor_reset(cursor: *mut CursorHandle) {
 ///
 /// Both lock the key range they pass (REPEATABLE READ and SERIALIZABLE) against inserts of others.
 #[no_mangle]
-pub unsafe extern "C" fn teak_cursor_seek(
-    session: *const SessionHandle,
-    cursor: *mut CursorHandle,
+pub extern "C" fn teak_cursor_seek(
+    session: Option<&SessionHandle>,
+    cursor: Option<&mut CursorHandle>,
     seek: u32,
-    key: RawBytes,
-    bound: *const RawBound,
+    key: Bytes<'_>,
+    bound: Option<&RawBound<'_>>,
     flags: u32,
-    out: *mut RawEntryView,
+    out: Out<'_, RawEntryView>,
 ) -> Status {
-    // SAFETY: the handles are open, key and bound readable, the result writable.
-    unsafe {
-        with_reader(session, |state| {
-            let handle = cursor.as_mut().ok_or(Stop::Misuse("no cursor"))?;
-            handle.settle_for(state);
-            handle.placed();
-            handle.cursor.seek(state, start(seek)?, key.slice(), end(bound)?, read(flags)?)?;
-            put(out, RawEntryView::of(&handle.cursor)?);
-            windows_of(session).map_or(Ok(()), |windows| handle.found_first(state, windows))
-        })
-    }
+    with_reader(session, |state| {
+        let handle = cursor.ok_or(Stop::Misuse("no cursor"))?;
+        handle.settle_for(state);
+        handle.placed();
+        handle.cursor.seek(state, start(seek)?, key.slice(), end(bound)?, read(flags)?)?;
+        put(out, RawEntryView::of(&handle.cursor)?);
+        session.map_or(Ok(()), |of| handle.found_first(state, &of.windows))
+    })
 }
 
 /// Goes to the next entry.
 #[no_mangle]
-pub unsafe extern "C" fn teak_cursor_next(
-    session: *const SessionHandle,
-    cursor: *mut CursorHandle,
-    out: *mut RawEntryView,
+pub extern "C" fn teak_cursor_next(
+    session: Option<&SessionHandle>,
+    cursor: Option<&mut CursorHandle>,
+    out: Out<'_, RawEntryView>,
 ) -> Status {
-    // SAFETY: the handles are open, the result writable.
-    unsafe { moving(session, cursor, out, TableCursor::next) }
+    moving(session, cursor, out, TableCursor::next)
 }
 
 /// Goes to the previous entry.
 #[no_mangle]
-pub unsafe extern "C" fn teak_cursor_prev(
-    session: *const SessionHandle,
-    cursor: *mut CursorHandle,
-    out: *mut RawEntryView,
+pub extern "C" fn teak_cursor_prev(
+    session: Option<&SessionHandle>,
+    cursor: Option<&mut CursorHandle>,
+    out: Out<'_, RawEntryView>,
 ) -> Status {
-    // SAFETY: the handles are open, the result writable.
-    unsafe { moving(session, cursor, out, TableCursor::prev) }
+    moving(session, cursor, out, TableCursor::prev)
 }
 
 /// The entry with exactly this key (rnd_pos, primary key or unique key given whole): only that row, or that one missing
 /// key, is locked. The cursor can be moved from there by next/prev. Of keys that a snapshot is asked for in ascending
 /// order the shim finds most in the window.
 #[no_mangle]
-pub unsafe extern "C" fn teak_cursor_get(
-    session: *const SessionHandle,
-    cursor: *mut CursorHandle,
-    key: RawBytes,
+pub extern "C" fn teak_cursor_get(
+    session: Option<&SessionHandle>,
+    cursor: Option<&mut CursorHandle>,
+    key: Bytes<'_>,
     flags: u32,
-    out: *mut RawEntryView,
+    out: Out<'_, RawEntryView>,
 ) -> Status {
-    // SAFETY: the handles are open, the key readable, the result writable.
-    unsafe {
-        with_reader(session, |state| {
-            let handle = cursor.as_mut().ok_or(Stop::Misuse("no cursor"))?;
-            handle.settle_for(state);
-            handle.placed();
-            let (key, read) = (key.slice(), read(flags)?);
-            let ascends = read.sight == Sight::Snapshot && handle.cursor.key() < key;
-            handle.cursor.get(state, key, read)?;
-            put(out, RawEntryView::of(&handle.cursor)?);
-            windows_of(session).map_or(Ok(()), |windows| handle.looked_up(ascends, state, windows))
-        })
-    }
+    with_reader(session, |state| {
+        let handle = cursor.ok_or(Stop::Misuse("no cursor"))?;
+        handle.settle_for(state);
+        handle.placed();
+        let (key, read) = (key.slice(), read(flags)?);
+        let ascends = read.sight == Sight::Snapshot && handle.cursor.key() < key;
+        handle.cursor.get(state, key, read)?;
+        put(out, RawEntryView::of(&handle.cursor)?);
+        session.map_or(Ok(()), |of| handle.looked_up(ascends, state, &of.windows))
+    })
 }
 
 /// The row with this key, which teak_look has found and locked to be changed, as it is now: it is no error that the
 /// table's content is younger than the session's snapshot. TEAK_NOT_FOUND: the session has deleted it since.
 #[no_mangle]
-pub unsafe extern "C" fn teak_cursor_get_held(
-    session: *const SessionHandle,
-    row: *mut CursorHandle,
-    pk: RawBytes,
-    out: *mut RawEntryView,
+pub extern "C" fn teak_cursor_get_held(
+    session: Option<&SessionHandle>,
+    row: Option<&mut CursorHandle>,
+    pk: Bytes<'_>,
+    out: Out<'_, RawEntryView>,
 ) -> Status {
-    // SAFETY: the handles are open, the key readable, the result writable.
-    unsafe { with_cursor(session, row, out, |session, row| row.get_held(session, pk.slice())) }
+    with_cursor(session, row, out, |session, row| row.get_held(session, pk.slice()))
 }
 
 /// The row of the index entry that `index` stands on. `row` is a cursor on tree 0, `pk` the primary key the shim took
@@ -289,80 +260,73 @@ pub unsafe extern "C" fn teak_cursor_get_held(
 ///
 /// TEAK_NOT_FOUND: the entry is stale or (SKIP LOCKED) its row is locked: go on with next or prev. The index cursor's
 /// memory is invalid after a locking fetch: take key and value from `entry` (filled if not NULL) for a covering read.
+#[allow(clippy::missing_safety_doc)] // Two cursors that are told apart before they are references.
 #[no_mangle]
 pub unsafe extern "C" fn teak_fetch_row(
-    session: *const SessionHandle,
+    session: Option<&SessionHandle>,
     index: *mut CursorHandle,
     row: *mut CursorHandle,
     pk: RawBytes,
     flags: u32,
-    out: *mut RawEntryView,
-    entry: *mut RawEntryView,
+    out: Out<'_, RawEntryView>,
+    entry: Out<'_, RawEntryView>,
 ) -> Status {
     if std::ptr::eq(index, row) {
         return run(None, || Err(Stop::Misuse("the row and its entry have the same cursor")));
     }
-    // SAFETY: the handles are open and, as just checked, different; the key is readable until the index cursor moves,
-    // which `fetch` minds; the results are writable or NULL.
-    unsafe {
-        with_cursor(session, row, out, |session, row| {
-            let index = index.as_mut().ok_or(Stop::Misuse("no index cursor"))?;
-            let read = read(flags)?;
-            if read.sight != Sight::Snapshot {
-                index.settle_for(session);
-            }
-            row.fetch(session, &mut index.cursor, pk.slice(), read)?;
-            if !entry.is_null() {
-                index.settle_for(session);
-                put(entry, RawEntryView::of(&index.cursor)?);
-            }
-            Ok(())
-        })
-    }
+    // SAFETY: the handles are NULL or open and used by this thread and, as just checked, different; the key is readable
+    // until the index cursor moves, which `fetch` minds.
+    let (index, row, pk) = unsafe { (index.as_mut(), row.as_mut(), pk.slice()) };
+    with_cursor(session, row, out, |session, row| {
+        let index = index.ok_or(Stop::Misuse("no index cursor"))?;
+        let read = read(flags)?;
+        if read.sight != Sight::Snapshot {
+            index.settle_for(session);
+        }
+        row.fetch(session, &mut index.cursor, pk, read)?;
+        if entry.is_some() {
+            index.settle_for(session);
+            put(entry, RawEntryView::of(&index.cursor)?);
+        }
+        Ok(())
+    })
 }
 
 /// The newest committed version (or the transaction's own) of the entry that a locking cursor stands on, whose version
 /// may be that of a transaction that has not committed. TEAK_NOT_FOUND: there is none. Valid until the session's next
 /// call.
 #[no_mangle]
-pub unsafe extern "C" fn teak_cursor_committed(
-    session: *const SessionHandle,
-    index: *mut CursorHandle,
-    out: *mut RawEntryView,
+pub extern "C" fn teak_cursor_committed(
+    session: Option<&SessionHandle>,
+    index: Option<&mut CursorHandle>,
+    out: Out<'_, RawEntryView>,
 ) -> Status {
-    // SAFETY: the handles are open, the result writable.
-    unsafe {
-        with_reader(session, |session| {
-            let index = index.as_mut().ok_or(Stop::Misuse("no index cursor"))?;
-            index.settle_for(session);
-            let index = &index.cursor;
-            let value = index.committed(session)?;
-            put(out, RawEntryView { key: RawBytes::of(index.key()), value: RawBytes::of(value) });
-            Ok(())
-        })
-    }
+    with_reader(session, |session| {
+        let index = index.ok_or(Stop::Misuse("no index cursor"))?;
+        index.settle_for(session);
+        let index = &index.cursor;
+        let value = index.committed(session)?;
+        put(out, RawEntryView { key: RawBytes::of(index.key()), value: RawBytes::of(value) });
+        Ok(())
+    })
 }
 
 /// handler::unlock_row: the row last returned by this tree-0 cursor did not match. Its lock is released at READ
 /// COMMITTED, if this read took it.
 #[no_mangle]
-pub unsafe extern "C" fn teak_cursor_unlock_row(session: *const SessionHandle, row: *mut CursorHandle) {
-    // SAFETY: the handles are open. What cannot fail has no status.
-    let _ = unsafe {
-        with_reader(session, |session| {
-            let row = row.as_mut().ok_or(Stop::Misuse("no cursor"))?;
-            row.settle_for(session);
-            row.cursor.unlock_row(session);
-            Ok(())
-        })
-    };
+pub extern "C" fn teak_cursor_unlock_row(session: Option<&SessionHandle>, row: Option<&mut CursorHandle>) {
+    let _ = with_reader(session, |session| {
+        let row = row.ok_or(Stop::Misuse("no cursor"))?;
+        row.settle_for(session);
+        row.cursor.unlock_row(session);
+        Ok(())
+    });
 }
 
 /// handler::was_semi_consistent_read: whether the row last returned by this tree-0 cursor is as it was committed last,
 /// and another transaction has it locked. Then next, or prev, returns it once more, locked, unless
 /// teak_cursor_unlock_row is called before.
 #[no_mangle]
-pub unsafe extern "C" fn teak_cursor_is_unlocked(row: *const CursorHandle) -> u8 {
-    // SAFETY: the handle is open or NULL.
-    unsafe { row.as_ref() }.map_or(0, |row| u8::from(row.cursor.is_unlocked()))
+pub extern "C" fn teak_cursor_is_unlocked(row: Option<&CursorHandle>) -> u8 {
+    row.map_or(0, |row| u8::from(row.cursor.is_unlocked()))
 }

@@ -1,5 +1,6 @@
 //! Opening, closing and watching an engine.
 
+use std::ffi::CStr;
 use std::os::raw::c_char;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +8,11 @@ use std::time::Duration;
 use teak_core::file::{memory_limit, RealFileSystem};
 use teak_core::{CommitFlush, FileBuffering, ForceRecovery, HistoryFull, Options};
 
-use super::border::{put, RawBuffer, RawBytes};
+use super::border::{put, Bytes, Out, RawBuffer, Room};
 use super::callbacks::Callbacks;
 use super::guard::{install, run, value};
 use super::status::Status;
-use teak_core::server::Engine;
+use teak_core::server::{Engine, Settings};
 use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::{Result, Stop};
 use teak_rows::report::{status_text, status_variables};
@@ -36,11 +37,11 @@ pub const TEAK_BUFFERING_OFF: u32 = 2;
 /// How an engine is opened.
 #[repr(C)]
 #[allow(missing_docs)]
-pub struct RawOptions {
+pub struct RawOptions<'a> {
     /// E.g. `<datadir>/#teak`.
-    pub directory: RawBytes,
+    pub directory: Bytes<'a>,
     /// Empty: `<directory>/tmp`.
-    pub temp_directory: RawBytes,
+    pub temp_directory: Bytes<'a>,
     pub cache_bytes: u64,
     /// For tables that live in memory alone, beyond the cache.
     pub memory_max_bytes: u64,
@@ -133,50 +134,33 @@ fn force_recovery(level: u32) -> ForceRecovery {
     }
 }
 
-/// The engine behind a handle.
-///
-/// # Safety
-/// `engine` is NULL or open.
-pub unsafe fn engine<'a>(engine: *const EngineHandle) -> Option<&'a EngineHandle> {
-    // SAFETY: by the contract of this function.
-    unsafe { engine.as_ref() }
-}
-
-/// Another owner of the engine.
-///
-/// # Safety
-/// `engine` is NULL or open.
-pub unsafe fn share(engine: *const EngineHandle) -> Result<Arc<EngineHandle>> {
-    if engine.is_null() {
-        return Err(Stop::Misuse("no engine"));
-    }
-    // SAFETY: an open handle is an Arc turned raw, which owns one count as long as it is open.
-    unsafe {
-        Arc::increment_strong_count(engine);
-        Ok(Arc::from_raw(engine))
-    }
-}
-
 /// Runs `body` with the engine.
-///
-/// # Safety
-/// `handle` is NULL or open.
-pub unsafe fn with_engine(
-    handle: *const EngineHandle,
-    body: impl FnOnce(&EngineHandle) -> Result<()>,
+pub fn with_engine(
+    handle: Option<&Arc<EngineHandle>>,
+    body: impl FnOnce(&Arc<EngineHandle>) -> Result<()>,
 ) -> Status {
-    // SAFETY: by the contract of this function.
-    let engine = unsafe { engine(handle) };
-    run(engine, || body(engine.ok_or(Stop::Misuse("no engine"))?))
+    run(handle.map(Arc::as_ref), || body(handle.ok_or(Stop::Misuse("no engine"))?))
+}
+
+/// Asks the engine something, or tells it something, that cannot fail.
+pub fn ask_engine<T: Default>(
+    handle: Option<&Arc<EngineHandle>>,
+    question: impl FnOnce(&EngineHandle) -> T,
+) -> T {
+    value(handle.map(Arc::as_ref), T::default(), || handle.map_or_else(T::default, |engine| question(engine)))
+}
+
+fn set(handle: Option<&Arc<EngineHandle>>, change: impl FnOnce(&Settings)) {
+    ask_engine(handle, |engine| change(engine.core.settings()));
 }
 
 /// Fills in what holds unless somebody says otherwise.
 #[no_mangle]
-pub unsafe extern "C" fn teak_options_default(options: *mut RawOptions) {
+pub extern "C" fn teak_options_default(options: Out<'_, RawOptions>) {
     let defaults = Options::new("");
     let raw = RawOptions {
-        directory: RawBytes::NONE,
-        temp_directory: RawBytes::NONE,
+        directory: Bytes::NONE,
+        temp_directory: Bytes::NONE,
         cache_bytes: defaults.cache_bytes,
         memory_max_bytes: defaults.memory_max_bytes,
         checkpoint_log_bytes: defaults.checkpoint_log_bytes,
@@ -193,26 +177,22 @@ pub unsafe extern "C" fn teak_options_default(options: *mut RawOptions) {
         file_buffering: defaults.file_buffering as u32,
         force_recovery: defaults.force_recovery as u32,
     };
-    // SAFETY: the shim's options are writable.
-    unsafe { put(options, raw) }
+    put(options, raw)
 }
 
 /// Opens the engine in `options.directory`, or makes a new one there, and replays its log.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_open(
-    options: *const RawOptions,
-    callbacks: *const Callbacks,
-    out: *mut *mut EngineHandle,
+pub extern "C" fn teak_engine_open(
+    options: Option<&RawOptions<'_>>,
+    callbacks: Option<&Callbacks>,
+    out: Out<'_, Box<Arc<EngineHandle>>>,
 ) -> Status {
     run(None, || {
-        // SAFETY: the shim's options and callbacks are readable.
-        let (raw, callbacks) = unsafe { (options.as_ref(), callbacks.as_ref()) };
-        let (Some(raw), Some(callbacks)) = (raw, callbacks) else {
+        let (Some(raw), Some(callbacks)) = (options, callbacks) else {
             return Err(Stop::Misuse("options and callbacks are needed"));
         };
         install(*callbacks);
-        // SAFETY: the names are readable through the call.
-        let (dir, temp_dir) = unsafe { (raw.directory.name()?, raw.temp_directory.name()?) };
+        let (dir, temp_dir) = (raw.directory.name()?, raw.temp_directory.name()?);
         let mut options = Options::new(dir);
         if !temp_dir.is_empty() {
             options.temp_dir = temp_dir.into();
@@ -237,21 +217,15 @@ pub unsafe extern "C" fn teak_engine_open(
         }
         options.observer = Arc::new(*callbacks);
         let core = Engine::open(Arc::new(RealFileSystem), options)?;
-        let handle = Arc::new(EngineHandle::new(core, Box::new(*callbacks)));
-        // SAFETY: the shim's result is writable; the count goes to the handle, `teak_engine_close` takes it back.
-        unsafe { put(out, Arc::into_raw(handle).cast_mut()) };
+        put(out, Box::new(Arc::new(EngineHandle::new(core, Box::new(*callbacks)))));
         Ok(())
     })
 }
 
 /// Final checkpoint; all sessions, tables and cursors must have been freed. The handle is gone whatever the status.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_close(engine: *const EngineHandle) -> Status {
-    if engine.is_null() {
-        return Status::Ok;
-    }
-    // SAFETY: the count that `teak_engine_open` gave away comes back; the shim does not use the handle again.
-    let engine = unsafe { Arc::from_raw(engine) };
+pub extern "C" fn teak_engine_close(engine: Option<Box<Arc<EngineHandle>>>) -> Status {
+    let Some(engine) = engine else { return Status::Ok };
     let status = run(None, || Ok(engine.core.close()?));
     value(None, (), || drop(engine));
     status
@@ -259,264 +233,171 @@ pub unsafe extern "C" fn teak_engine_close(engine: *const EngineHandle) -> Statu
 
 /// So many percent of the memory that the process may have, in whole MiB; 0 if nobody knows.
 #[no_mangle]
-pub unsafe extern "C" fn teak_memory_share(percent: u64) -> u64 {
+pub extern "C" fn teak_memory_share(percent: u64) -> u64 {
     let bytes = memory_limit().map_or(0, |limit| limit.bytes);
     (u128::from(bytes) * u128::from(percent) / 100) as u64 >> 20 << 20
 }
 
 /// See `teak_options`; the next ones likewise.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_set_cache_bytes(handle: *const EngineHandle, bytes: u64) {
-    // SAFETY: the handle is open. The status of a setter that cannot fail says nothing.
-    let _ = unsafe {
-        with_engine(handle, |engine| {
-            engine.core.settings().set_cache_bytes(bytes);
-            Ok(())
-        })
-    };
+pub extern "C" fn teak_engine_set_cache_bytes(handle: Option<&Arc<EngineHandle>>, bytes: u64) {
+    set(handle, |settings| settings.set_cache_bytes(bytes));
 }
 
 /// Nothing goes when it is less than the tables take.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_set_memory_max_bytes(handle: *const EngineHandle, bytes: u64) {
-    // SAFETY: as above.
-    let _ = unsafe {
-        with_engine(handle, |engine| {
-            engine.core.settings().set_memory_max_bytes(bytes);
-            Ok(())
-        })
-    };
+pub extern "C" fn teak_engine_set_memory_max_bytes(handle: Option<&Arc<EngineHandle>>, bytes: u64) {
+    set(handle, |settings| settings.set_memory_max_bytes(bytes));
 }
 
 /// 0, 1, 2 as innodb_flush_log_at_trx_commit.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_set_commit_flush(handle: *const EngineHandle, mode: u32) {
-    // SAFETY: as above.
-    let _ = unsafe {
-        with_engine(handle, |engine| {
-            engine.core.settings().set_commit_flush(commit_flush(mode));
-            Ok(())
-        })
-    };
+pub extern "C" fn teak_engine_set_commit_flush(handle: Option<&Arc<EngineHandle>>, mode: u32) {
+    set(handle, |settings| settings.set_commit_flush(commit_flush(mode)));
 }
 
 /// Log after which a checkpoint is made.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_set_checkpoint_log_bytes(handle: *const EngineHandle, bytes: u64) {
-    // SAFETY: as above.
-    let _ = unsafe {
-        with_engine(handle, |engine| {
-            engine.core.settings().set_checkpoint_log_bytes(bytes);
-            Ok(())
-        })
-    };
+pub extern "C" fn teak_engine_set_checkpoint_log_bytes(handle: Option<&Arc<EngineHandle>>, bytes: u64) {
+    set(handle, |settings| settings.set_checkpoint_log_bytes(bytes));
 }
 
 /// What the spill file may take, history not counted.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_set_spill_max_bytes(handle: *const EngineHandle, bytes: u64) {
-    // SAFETY: as above.
-    let _ = unsafe {
-        with_engine(handle, |engine| {
-            engine.core.settings().set_spill_max_bytes(bytes);
-            Ok(())
-        })
-    };
+pub extern "C" fn teak_engine_set_spill_max_bytes(handle: Option<&Arc<EngineHandle>>, bytes: u64) {
+    set(handle, |settings| settings.set_spill_max_bytes(bytes));
 }
 
 /// What old versions may take in memory and in the spill file.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_set_history_max_bytes(handle: *const EngineHandle, bytes: u64) {
-    // SAFETY: as above.
-    let _ = unsafe {
-        with_engine(handle, |engine| {
-            engine.core.settings().set_history_max_bytes(bytes);
-            Ok(())
-        })
-    };
+pub extern "C" fn teak_engine_set_history_max_bytes(handle: Option<&Arc<EngineHandle>>, bytes: u64) {
+    set(handle, |settings| settings.set_history_max_bytes(bytes));
 }
 
 /// What row locks may take.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_set_lock_max_bytes(handle: *const EngineHandle, bytes: u64) {
-    // SAFETY: as above.
-    let _ = unsafe {
-        with_engine(handle, |engine| {
-            engine.core.settings().set_lock_max_bytes(bytes);
-            Ok(())
-        })
-    };
+pub extern "C" fn teak_engine_set_lock_max_bytes(handle: Option<&Arc<EngineHandle>>, bytes: u64) {
+    set(handle, |settings| settings.set_lock_max_bytes(bytes));
 }
 
 /// Of one scan, at most; 0: none.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_set_read_ahead(handle: *const EngineHandle, blocks: u64) {
-    // SAFETY: as above.
-    let _ = unsafe {
-        with_engine(handle, |engine| {
-            engine.core.settings().set_read_ahead_blocks(u32::try_from(blocks).unwrap_or(u32::MAX));
-            Ok(())
-        })
-    };
+pub extern "C" fn teak_engine_set_read_ahead(handle: Option<&Arc<EngineHandle>>, blocks: u64) {
+    set(handle, |settings| settings.set_read_ahead_blocks(u32::try_from(blocks).unwrap_or(u32::MAX)));
 }
 
 /// `TEAK_HISTORY_FAIL_OLDEST` or `TEAK_HISTORY_WAIT`.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_set_history_full(handle: *const EngineHandle, what: u32) {
-    // SAFETY: as above.
-    let _ = unsafe {
-        with_engine(handle, |engine| {
-            engine.core.settings().set_history_full(history_full(what));
-            Ok(())
-        })
-    };
+pub extern "C" fn teak_engine_set_history_full(handle: Option<&Arc<EngineHandle>>, what: u32) {
+    set(handle, |settings| settings.set_history_full(history_full(what)));
 }
 
 /// `TEAK_BUFFERING_AUTO`, `TEAK_BUFFERING_ON` or `TEAK_BUFFERING_OFF`.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_set_file_buffering(handle: *const EngineHandle, how: u32) {
-    // SAFETY: as above.
-    let _ = unsafe {
-        with_engine(handle, |engine| {
-            engine.core.settings().set_file_buffering(file_buffering(how));
-            Ok(())
-        })
-    };
+pub extern "C" fn teak_engine_set_file_buffering(handle: Option<&Arc<EngineHandle>>, how: u32) {
+    set(handle, |settings| settings.set_file_buffering(file_buffering(how)));
 }
 
 /// Age at which a snapshot is told of in the error log; 0: never.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_set_snapshot_warn_seconds(handle: *const EngineHandle, seconds: u64) {
-    // SAFETY: as above.
-    let _ = unsafe {
-        with_engine(handle, |engine| {
-            engine.core.settings().set_snapshot_warn_age(Duration::from_secs(seconds));
-            Ok(())
-        })
-    };
+pub extern "C" fn teak_engine_set_snapshot_warn_seconds(handle: Option<&Arc<EngineHandle>>, seconds: u64) {
+    set(handle, |settings| settings.set_snapshot_warn_age(Duration::from_secs(seconds)));
 }
 
-/// Fills up to `capacity` of the open snapshots, oldest first, and returns how many there are.
+/// Fills in the open snapshots, oldest first, as far as there is room, and returns how many there are.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_snapshots(
-    handle: *const EngineHandle,
-    out: *mut RawSnapshot,
-    capacity: usize,
+pub extern "C" fn teak_engine_snapshots(
+    handle: Option<&Arc<EngineHandle>>,
+    out: Room<'_, RawSnapshot>,
 ) -> usize {
-    // SAFETY: the handle is open.
-    let engine = unsafe { engine(handle) };
-    value(engine, 0, || {
-        let snapshots = engine.map(|engine| engine.core.snapshots()).unwrap_or_default();
-        for (i, snapshot) in snapshots.iter().enumerate().take(capacity) {
-            let raw = RawSnapshot {
-                session: snapshot.session,
-                timestamp: snapshot.timestamp,
-                age_seconds: snapshot.age.as_secs(),
-                versions: snapshot.held.versions,
-                memory_bytes: snapshot.held.memory_bytes,
-                spilled_bytes: snapshot.held.spilled_bytes,
-                too_old: u64::from(snapshot.too_old),
-            };
-            // SAFETY: the shim's array has `capacity` places.
-            unsafe { put(out.add(i), raw) }
-        }
+    ask_engine(handle, |engine| {
+        let snapshots = engine.core.snapshots();
+        out.fill(snapshots.iter().map(|snapshot| RawSnapshot {
+            session: snapshot.session,
+            timestamp: snapshot.timestamp,
+            age_seconds: snapshot.age.as_secs(),
+            versions: snapshot.held.versions,
+            memory_bytes: snapshot.held.memory_bytes,
+            spilled_bytes: snapshot.held.spilled_bytes,
+            too_old: u64::from(snapshot.too_old),
+        }));
         snapshots.len()
     })
 }
 
 /// Makes a checkpoint.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_checkpoint(handle: *const EngineHandle) -> Status {
-    // SAFETY: the handle is open.
-    unsafe { with_engine(handle, |engine| Ok(engine.core.checkpoint()?)) }
+pub extern "C" fn teak_engine_checkpoint(handle: Option<&Arc<EngineHandle>>) -> Status {
+    with_engine(handle, |engine| Ok(engine.core.checkpoint()?))
 }
 
 /// Everything committed so far is durable when it returns (flush_logs, commit_checkpoint_request).
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_flush_logs(handle: *const EngineHandle) -> Status {
-    // SAFETY: the handle is open.
-    unsafe { with_engine(handle, |engine| Ok(engine.core.sync_log()?)) }
+pub extern "C" fn teak_engine_flush_logs(handle: Option<&Arc<EngineHandle>>) -> Status {
+    with_engine(handle, |engine| Ok(engine.core.sync_log()?))
 }
 
-/// SHOW STATUS: fills up to `capacity` variables, returns how many there are (at most 64; the same names in the same
-/// order each time).
+/// SHOW STATUS: fills in the variables, as far as there is room, and returns how many there are (at most 64; the same
+/// names in the same order each time).
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_status_variables(
-    handle: *const EngineHandle,
-    out: *mut RawStatusVariable,
-    capacity: usize,
+pub extern "C" fn teak_engine_status_variables(
+    handle: Option<&Arc<EngineHandle>>,
+    out: Room<'_, RawStatusVariable>,
 ) -> usize {
-    // SAFETY: the handle is open.
-    let engine = unsafe { engine(handle) };
-    value(engine, 0, || {
-        let variables = engine.map(status_variables).unwrap_or_default();
-        for (i, (name, value)) in variables.iter().enumerate().take(capacity) {
-            // SAFETY: the shim's array has `capacity` places.
-            unsafe { put(out.add(i), RawStatusVariable { name: name.as_ptr(), value: *value }) }
-        }
+    ask_engine(handle, |engine| {
+        let variables = status_variables(engine);
+        let raw = |(name, value): &(&CStr, u64)| RawStatusVariable { name: name.as_ptr(), value: *value };
+        out.fill(variables.iter().map(raw));
         variables.len()
     })
 }
 
 /// SHOW ENGINE TEAK STATUS. Free with teak_buffer_free.
 #[no_mangle]
-pub unsafe extern "C" fn teak_engine_status_text(handle: *const EngineHandle, out: *mut RawBuffer) -> Status {
-    // SAFETY: the handle is open, the result writable.
-    unsafe {
-        with_engine(handle, |engine| {
-            put(out, RawBuffer::of(status_text(engine)));
-            Ok(())
-        })
-    }
+pub extern "C" fn teak_engine_status_text(
+    handle: Option<&Arc<EngineHandle>>,
+    out: Out<'_, RawBuffer>,
+) -> Status {
+    with_engine(handle, |engine| {
+        put(out, RawBuffer::of(status_text(engine)));
+        Ok(())
+    })
 }
 
 /// Gives it back; idempotent: empties `*buffer`.
 #[no_mangle]
-pub unsafe extern "C" fn teak_buffer_free(buffer: *mut RawBuffer) {
-    // SAFETY: the shim's buffer is writable or NULL.
-    let Some(buffer) = (unsafe { buffer.as_mut() }) else { return };
-    if !buffer.owner.is_null() {
-        // SAFETY: the owner is a boxed String turned raw by `RawBuffer::of`, and is forgotten below.
-        drop(unsafe { Box::from_raw(buffer.owner.cast::<String>()) });
+pub extern "C" fn teak_buffer_free(buffer: Option<&mut RawBuffer>) {
+    if let Some(buffer) = buffer {
+        *buffer = RawBuffer::NONE;
     }
-    *buffer = RawBuffer { data: std::ptr::null(), len: 0, owner: std::ptr::null_mut() };
 }
 
-/// recover(): copies up to `capacity` xids, from the `start`th on, ordered; returns how many were copied.
+/// recover(): copies as many xids as there is room for, from the `start`th on, ordered; returns how many were copied.
 #[no_mangle]
-pub unsafe extern "C" fn teak_recover(
-    handle: *const EngineHandle,
-    out: *mut RawXid,
-    capacity: usize,
+pub extern "C" fn teak_recover(
+    handle: Option<&Arc<EngineHandle>>,
+    out: Room<'_, RawXid>,
     start: usize,
 ) -> usize {
-    // SAFETY: the handle is open.
-    let engine = unsafe { engine(handle) };
-    value(engine, 0, || {
-        let mut xids = engine.map(|engine| engine.core.prepared()).unwrap_or_default();
+    ask_engine(handle, |engine| {
+        let mut xids = engine.core.prepared();
         xids.sort();
-        let mut copied = 0;
-        for xid in xids.iter().skip(start).take(capacity) {
+        out.fill(xids.iter().skip(start).map(|xid| {
             let mut raw = RawXid { data: [0; MAX_XID], len: xid.len().min(MAX_XID) as u32 };
             raw.data[..raw.len as usize].copy_from_slice(&xid[..raw.len as usize]);
-            // SAFETY: the shim's array has `capacity` places.
-            unsafe { put(out.add(copied), raw) };
-            copied += 1;
-        }
-        copied
+            raw
+        }))
     })
 }
 
 /// Commits a prepared transaction that no session has.
 #[no_mangle]
-pub unsafe extern "C" fn teak_commit_by_xid(handle: *const EngineHandle, xid: RawBytes) -> Status {
-    // SAFETY: the handle is open, the xid readable.
-    unsafe { with_engine(handle, |engine| Ok(engine.core.commit_prepared(xid.slice())?)) }
+pub extern "C" fn teak_commit_by_xid(handle: Option<&Arc<EngineHandle>>, xid: Bytes<'_>) -> Status {
+    with_engine(handle, |engine| Ok(engine.core.commit_prepared(xid.slice())?))
 }
 
 /// Rolls it back.
 #[no_mangle]
-pub unsafe extern "C" fn teak_rollback_by_xid(handle: *const EngineHandle, xid: RawBytes) -> Status {
-    // SAFETY: the handle is open, the xid readable.
-    unsafe { with_engine(handle, |engine| Ok(engine.core.rollback_prepared(xid.slice())?)) }
+pub extern "C" fn teak_rollback_by_xid(handle: Option<&Arc<EngineHandle>>, xid: Bytes<'_>) -> Status {
+    with_engine(handle, |engine| Ok(engine.core.rollback_prepared(xid.slice())?))
 }

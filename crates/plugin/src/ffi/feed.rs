@@ -1,6 +1,6 @@
 //! Feeding a build or a check with the entries of all rows: the shim's functions, called on several threads.
 
-use super::border::{RawBytes, SessionHandle};
+use super::border::{Bytes, Context, RawBytes, SessionHandle};
 use super::build::BuildHandle;
 use super::guard::run;
 use super::session::with_session;
@@ -42,15 +42,6 @@ pub struct FeedHandle<'a> {
     /// Why an entry was not taken.
     error: Option<Error>,
 }
-
-/// What the shim's functions get, from whatever thread.
-#[derive(Clone, Copy)]
-pub struct Context(pub *mut c_void);
-
-// SAFETY: the shim promises functions that several threads may call with it.
-unsafe impl Send for Context {}
-// SAFETY: as above; the pointer itself is only copied.
-unsafe impl Sync for Context {}
 
 /// What the shim made for one thread.
 pub(super) struct Maker<'a> {
@@ -94,8 +85,7 @@ pub(super) fn unreadable(table: &Table, pk: &[u8]) -> Error {
 
 /// Calls the shim's function, on the thread that the shim came on.
 pub(super) fn report(watch: WatchFunction, context: Context, done: u64) -> teak_core::Result<()> {
-    // SAFETY: the shim promised a function that takes its context.
-    match watch.is_some_and(|watch| unsafe { watch(context.0, done) } != 0) {
+    match watch.is_some_and(|watch| context.tell(watch, done) != 0) {
         true => Err(Error::Interrupted),
         false => Ok(()),
     }
@@ -128,36 +118,31 @@ impl Drop for Maker<'_> {
 
 /// An entry for the `part`-th of the trees, made of the row under way.
 #[no_mangle]
-pub unsafe extern "C" fn teak_feed_add(
-    handle: *mut FeedHandle<'_>,
+pub extern "C" fn teak_feed_add(
+    handle: Option<&mut FeedHandle<'_>>,
     part: u32,
-    key: RawBytes,
-    value: RawBytes,
+    key: Bytes<'_>,
+    value: Bytes<'_>,
 ) -> Status {
-    // SAFETY: the handle is that of the row under way, on this thread; key and value are readable.
-    let (handle, key, value) = unsafe { (handle.as_mut(), key.slice(), value.slice()) };
     let Some(FeedHandle { engine, feed, error }) = handle else { return Status::Misuse };
     run(Some(engine), || {
         let place = place_of(part, feed.parts())?;
-        Ok(feed.add(place, key, value).inspect_err(|why| *error = Some(why.clone()))?)
+        Ok(feed.add(place, key.slice(), value.slice()).inspect_err(|why| *error = Some(why.clone()))?)
     })
 }
 
 /// Takes the entries of all rows, by several threads. The rows are those that the session's transaction sees as the
 /// latest, its own included, or, of teak_online_build, those of the build's first snapshot.
 #[no_mangle]
-pub unsafe extern "C" fn teak_build_feed(
-    session: *const SessionHandle,
-    handle: *mut BuildHandle,
-    reader: *const RawRowReader,
-    context: *mut c_void,
+pub extern "C" fn teak_build_feed(
+    session: Option<&SessionHandle>,
+    handle: Option<&mut BuildHandle>,
+    reader: Option<&RawRowReader>,
+    context: Context,
 ) -> Status {
-    // SAFETY: the handles are open or NULL and used by one thread; the reader is readable.
-    let (handle, reader) = unsafe { (handle.as_mut(), reader.as_ref()) };
     let (Some(BuildHandle { engine, table, build, .. }), Some(reader)) = (handle, reader) else {
         return Status::Misuse;
     };
-    let context = Context(context);
     let feed = |session: &mut Session| {
         let build = build.as_mut().ok_or(Stop::Misuse("a build that is finished"))?;
         let source = RowSource { engine, table };
@@ -167,6 +152,5 @@ pub unsafe extern "C" fn teak_build_feed(
         };
         Ok(build.feed(session.txn()?, table.tree(0), maker, |rows| report(reader.watch, context, rows))?)
     };
-    // SAFETY: the session is open, and no other thread works for it.
-    unsafe { with_session(session, feed) }
+    with_session(session, feed)
 }

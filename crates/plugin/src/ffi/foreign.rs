@@ -1,16 +1,15 @@
 //! Foreign keys: links between tables, which the shim gives their meaning, and looks at the rows of another table.
 
 use std::os::raw::{c_int, c_void};
-use std::ptr;
 use std::sync::{Arc, Weak};
 
-use super::border::{array, put, RawBytes, RawEntryView, SessionHandle, TableHandle};
-use super::engine::with_engine;
-use super::feed::{report, Context, WatchFunction};
+use super::border::{put, Array, Bytes, Context, Out, RawBytes, RawEntryView, SessionHandle, TableHandle};
+use super::engine::{ask_engine, with_engine};
+use super::feed::{report, WatchFunction};
 use super::guard::value;
 use super::session::{ask, with_reader, with_session};
 use super::status::Status;
-use super::table::{tree_specs, RawTreeSpec};
+use super::table::{ask_table, tree_specs, RawTreeSpec};
 use teak_core::server::{Link, NewTable, Relink, Renaming, Table};
 use teak_core::{Error, LockMode, Residence, View, WaitPolicy};
 use teak_rows::engine::EngineHandle;
@@ -22,31 +21,28 @@ use teak_rows::outcome::{Result, Stop};
 #[derive(Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)]
-pub struct RawLink {
+pub struct RawLink<'a> {
     /// Name of the table that has it; in teak_table_create_linked it is not looked at.
-    pub table: RawBytes,
-    pub name: RawBytes,
+    pub table: Bytes<'a>,
+    pub name: Bytes<'a>,
     /// Name of the table that it leads to, which need not exist.
-    pub target: RawBytes,
+    pub target: Bytes<'a>,
     /// The shim's.
-    pub body: RawBytes,
+    pub body: Bytes<'a>,
 }
 
-impl RawLink {
-    fn of(table: &str, link: &Link) -> RawLink {
+impl<'a> RawLink<'a> {
+    fn of(table: &'a str, link: &'a Link) -> RawLink<'a> {
         RawLink {
-            table: RawBytes::of(table.as_bytes()),
-            name: RawBytes::of(link.name.as_bytes()),
-            target: RawBytes::of(link.target.as_bytes()),
-            body: RawBytes::of(&link.body),
+            table: Bytes::of(table.as_bytes()),
+            name: Bytes::of(link.name.as_bytes()),
+            target: Bytes::of(link.target.as_bytes()),
+            body: Bytes::of(&link.body),
         }
     }
 
-    /// # Safety
-    /// Its bytes are readable.
-    unsafe fn link(&self) -> Result<Link> {
-        // SAFETY: by the contract of this function.
-        let (name, target, body) = unsafe { (self.name.name()?, self.target.name()?, self.body.slice()) };
+    fn link(&self) -> Result<Link> {
+        let (name, target, body) = (self.name.name()?, self.target.name()?, self.body.slice());
         Ok(Link { name: name.to_string(), target: target.to_string(), body: body.to_vec() })
     }
 }
@@ -61,242 +57,193 @@ pub const TEAK_RESIDENCE_TEMPORARY_MEMORY: u16 = 3;
 /// As teak_table_create, of a table with one of TEAK_RESIDENCE_. `limit_bytes`, for those in memory alone: 0 if it may
 /// take what all of them may. Temporary ones are made, changed and dropped without log or sync.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_create_resident(
-    handle: *const EngineHandle,
-    name: RawBytes,
-    trees: *const RawTreeSpec,
-    n_trees: usize,
-    meta: RawBytes,
+pub extern "C" fn teak_table_create_resident(
+    handle: Option<&Arc<EngineHandle>>,
+    name: Bytes<'_>,
+    trees: Array<'_, RawTreeSpec>,
+    meta: Bytes<'_>,
     residence: u16,
     limit_bytes: u64,
 ) -> Status {
-    // SAFETY: the handle is open, the arrays readable.
-    unsafe {
-        with_engine(handle, |engine| {
-            let specs = tree_specs(trees, n_trees)?;
-            let residence = match residence {
-                TEAK_RESIDENCE_MEMORY => Residence::Memory { limit_bytes },
-                TEAK_RESIDENCE_TEMPORARY => Residence::Temporary { limit_bytes: None },
-                TEAK_RESIDENCE_TEMPORARY_MEMORY => Residence::Temporary { limit_bytes: Some(limit_bytes) },
-                _ => return Err(Stop::Misuse("no such residence")),
-            };
-            Ok(engine.core.create(NewTable {
-                residence,
-                meta: meta.slice(),
-                ..NewTable::new(name.name()?, &specs)
-            })?)
-        })
-    }
+    with_engine(handle, |engine| {
+        let specs = tree_specs(trees)?;
+        let residence = match residence {
+            TEAK_RESIDENCE_MEMORY => Residence::Memory { limit_bytes },
+            TEAK_RESIDENCE_TEMPORARY => Residence::Temporary { limit_bytes: None },
+            TEAK_RESIDENCE_TEMPORARY_MEMORY => Residence::Temporary { limit_bytes: Some(limit_bytes) },
+            _ => return Err(Stop::Misuse("no such residence")),
+        };
+        Ok(engine.core.create(NewTable {
+            residence,
+            meta: meta.slice(),
+            ..NewTable::new(name.name()?, &specs)
+        })?)
+    })
 }
 
 /// As teak_table_create, with links to other tables.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_create_linked(
-    handle: *const EngineHandle,
-    name: RawBytes,
-    trees: *const RawTreeSpec,
-    n_trees: usize,
-    meta: RawBytes,
-    links: *const RawLink,
-    n_links: usize,
+pub extern "C" fn teak_table_create_linked(
+    handle: Option<&Arc<EngineHandle>>,
+    name: Bytes<'_>,
+    trees: Array<'_, RawTreeSpec>,
+    meta: Bytes<'_>,
+    links: Array<'_, RawLink<'_>>,
 ) -> Status {
-    // SAFETY: the handle is open, the arrays and what they point to readable.
-    unsafe {
-        with_engine(handle, |engine| {
-            let specs = tree_specs(trees, n_trees)?;
-            let links = array(links, n_links).iter().map(|l| l.link()).collect::<Result<Vec<_>>>()?;
-            Ok(engine.core.create(NewTable {
-                meta: meta.slice(),
-                links: &links,
-                ..NewTable::new(name.name()?, &specs)
-            })?)
-        })
-    }
+    with_engine(handle, |engine| {
+        let specs = tree_specs(trees)?;
+        let links = links.slice().iter().map(|l| l.link()).collect::<Result<Vec<_>>>()?;
+        Ok(engine.core.create(NewTable {
+            meta: meta.slice(),
+            links: &links,
+            ..NewTable::new(name.name()?, &specs)
+        })?)
+    })
 }
 
 /// Gives a table another name, and its links the names in `names`, in their order. `carries`: links of all tables that
 /// lead to it follow. `successor_of` (len 0: of none): a table that is about to go, and gives it the names of its
 /// links. TEAK_LINK_EXISTS if another table has a link with one of the names.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_rename(
-    handle: *const EngineHandle,
-    from: RawBytes,
-    to: RawBytes,
-    names: *const RawBytes,
-    n_names: usize,
+pub extern "C" fn teak_table_rename(
+    handle: Option<&Arc<EngineHandle>>,
+    from: Bytes<'_>,
+    to: Bytes<'_>,
+    names: Array<'_, Bytes<'_>>,
     carries: u8,
-    successor_of: RawBytes,
+    successor_of: Bytes<'_>,
 ) -> Status {
-    // SAFETY: the handle is open, the array and the names readable.
-    unsafe {
-        with_engine(handle, |engine| {
-            let names = array(names, n_names).iter().map(|name| name.name()).collect::<Result<Vec<_>>>()?;
-            let successor_of = Some(successor_of.name()?).filter(|name| !name.is_empty());
-            let (carries, link_names) = (carries != 0, Some(&names[..]));
-            let renaming = Renaming::new(from.name()?, to.name()?);
-            Ok(engine.core.rename(Renaming { carries, link_names, successor_of, ..renaming })?)
-        })
-    }
+    with_engine(handle, |engine| {
+        let names = names.slice().iter().map(|name| name.name()).collect::<Result<Vec<_>>>()?;
+        let successor_of = Some(successor_of.name()?).filter(|name| !name.is_empty());
+        let (carries, link_names) = (carries != 0, Some(&names[..]));
+        let renaming = Renaming::new(from.name()?, to.name()?);
+        Ok(engine.core.rename(Renaming { carries, link_names, successor_of, ..renaming })?)
+    })
 }
 
 /// Whether a table other than `table` has a link of this name.
 #[no_mangle]
-pub unsafe extern "C" fn teak_link_is_of_other(
-    handle: *const EngineHandle,
-    name: RawBytes,
-    table: RawBytes,
-    out: *mut u8,
+pub extern "C" fn teak_link_is_of_other(
+    handle: Option<&Arc<EngineHandle>>,
+    name: Bytes<'_>,
+    table: Bytes<'_>,
+    out: Out<'_, u8>,
 ) -> Status {
-    // SAFETY: the handle is open, the names readable, the result writable.
-    unsafe {
-        with_engine(handle, |engine| {
-            let (holder, table) = (engine.core.table_with_link(name.name()?)?, table.name()?);
-            put(out, u8::from(holder.is_some_and(|holder| holder != table)));
-            Ok(())
-        })
-    }
+    with_engine(handle, |engine| {
+        let (holder, table) = (engine.core.table_with_link(name.name()?)?, table.name()?);
+        put(out, u8::from(holder.is_some_and(|holder| holder != table)));
+        Ok(())
+    })
 }
 
 /// What becomes of a table's links.
-#[derive(Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)]
-pub struct RawRelink {
-    pub table: RawBytes,
+pub struct RawRelink<'a> {
+    pub table: Bytes<'a>,
     /// All that it has from now on.
-    pub links: *const RawLink,
-    pub n_links: usize,
+    pub links: Array<'a, RawLink<'a>>,
 }
 
-impl RawRelink {
-    /// # Safety
-    /// The array and its bytes are readable.
-    pub unsafe fn links(&self) -> Result<Vec<Link>> {
-        // SAFETY: by the contract of this function.
-        unsafe { array(self.links, self.n_links).iter().map(|link| link.link()).collect() }
+impl RawRelink<'_> {
+    fn links(&self) -> Result<Vec<Link>> {
+        self.links.slice().iter().map(|link| link.link()).collect()
     }
 }
 
 /// The links of each, which [`relinked`] refers to.
-///
-/// # Safety
-/// The arrays and their bytes are readable.
-pub(super) unsafe fn links_of(relinks: &[RawRelink]) -> Result<Vec<Vec<Link>>> {
-    // SAFETY: by the contract of this function.
-    relinks.iter().map(|relink| unsafe { relink.links() }).collect()
+pub(super) fn links_of(relinks: &[RawRelink<'_>]) -> Result<Vec<Vec<Link>>> {
+    relinks.iter().map(|relink| relink.links()).collect()
 }
 
 /// As the engine takes them.
-///
-/// # Safety
-/// The names are readable as long as what comes of them is used.
-pub(super) unsafe fn relinked<'a>(
-    relinks: &'a [RawRelink],
-    links: &'a [Vec<Link>],
-) -> Result<Vec<Relink<'a>>> {
+pub(super) fn relinked<'a>(relinks: &'a [RawRelink<'_>], links: &'a [Vec<Link>]) -> Result<Vec<Relink<'a>>> {
     let each = relinks.iter().zip(links);
-    // SAFETY: by the contract of this function.
-    each.map(|(relink, links)| Ok(Relink { table: unsafe { relink.table.name()? }, links })).collect()
+    each.map(|(relink, links)| Ok(Relink { table: relink.table.name()?, links })).collect()
 }
 
 /// Calls `visit` with each link that the table has. TEAK_NO_TABLE if there is none of this name.
 #[no_mangle]
-pub unsafe extern "C" fn teak_links_of(
-    handle: *const EngineHandle,
-    table: RawBytes,
-    visit: unsafe extern "C" fn(*mut c_void, RawLink),
-    context: *mut c_void,
+pub extern "C" fn teak_links_of(
+    handle: Option<&Arc<EngineHandle>>,
+    table: Bytes<'_>,
+    visit: unsafe extern "C" fn(*mut c_void, RawLink<'_>),
+    context: Context,
 ) -> Status {
-    // SAFETY: the handle is open, the name readable; the shim's function takes its own context, and bytes that live
-    // until it returns.
-    unsafe {
-        with_engine(handle, |engine| {
-            let name = table.name()?;
-            engine.core.links(name)?.iter().for_each(|link| visit(context, RawLink::of(name, link)));
-            Ok(())
-        })
-    }
+    with_engine(handle, |engine| {
+        let name = table.name()?;
+        engine.core.links(name)?.iter().for_each(|link| context.tell(visit, RawLink::of(name, link)));
+        Ok(())
+    })
 }
 
 /// Calls `visit` with each link that leads to the table, which need not exist.
 #[no_mangle]
-pub unsafe extern "C" fn teak_links_to(
-    handle: *const EngineHandle,
-    table: RawBytes,
-    visit: unsafe extern "C" fn(*mut c_void, RawLink),
-    context: *mut c_void,
+pub extern "C" fn teak_links_to(
+    handle: Option<&Arc<EngineHandle>>,
+    table: Bytes<'_>,
+    visit: unsafe extern "C" fn(*mut c_void, RawLink<'_>),
+    context: Context,
 ) -> Status {
-    // SAFETY: as above.
-    unsafe {
-        with_engine(handle, |engine| {
-            let links = engine.core.links_to(table.name()?)?;
-            links.iter().for_each(|(from, link)| visit(context, RawLink::of(from, link)));
-            Ok(())
-        })
-    }
+    with_engine(handle, |engine| {
+        let links = engine.core.links_to(table.name()?)?;
+        links.iter().for_each(|(from, link)| context.tell(visit, RawLink::of(from, link)));
+        Ok(())
+    })
 }
 
 /// Calls `visit` with each link of each table.
 #[no_mangle]
-pub unsafe extern "C" fn teak_all_links(
-    handle: *const EngineHandle,
-    visit: unsafe extern "C" fn(*mut c_void, RawLink),
-    context: *mut c_void,
+pub extern "C" fn teak_all_links(
+    handle: Option<&Arc<EngineHandle>>,
+    visit: unsafe extern "C" fn(*mut c_void, RawLink<'_>),
+    context: Context,
 ) -> Status {
-    // SAFETY: the handle is open; as above.
-    unsafe {
-        with_engine(handle, |engine| {
-            for name in engine.core.linked_tables()? {
-                // It may have gone since.
-                let links = match engine.core.links(&name) {
-                    Err(Error::NoSuchTable(_)) => continue,
-                    links => links?,
-                };
-                links.iter().for_each(|link| visit(context, RawLink::of(&name, link)));
-            }
-            Ok(())
-        })
-    }
+    with_engine(handle, |engine| {
+        for name in engine.core.linked_tables()? {
+            // It may have gone since.
+            let links = match engine.core.links(&name) {
+                Err(Error::NoSuchTable(_)) => continue,
+                links => links?,
+            };
+            links.iter().for_each(|link| context.tell(visit, RawLink::of(&name, link)));
+        }
+        Ok(())
+    })
 }
 
 /// Grows after each change of a table that has links or that links lead to: what was found out about links holds as
 /// long as it is what it was before that was asked.
 #[no_mangle]
-pub unsafe extern "C" fn teak_link_changes(handle: *const EngineHandle) -> u64 {
-    // SAFETY: the handle is open or NULL.
-    let engine = unsafe { handle.as_ref() };
-    value(engine, 0, || engine.map_or(0, |engine| engine.core.link_changes()))
+pub extern "C" fn teak_link_changes(handle: Option<&Arc<EngineHandle>>) -> u64 {
+    ask_engine(handle, |engine| engine.core.link_changes())
 }
 
 /// What is written from here on, teak_row_undo undoes; until the next call of this with that depth or a smaller one.
 /// `depth` is that of the row in a cascade, from 0 on, one after the other.
 #[no_mangle]
-pub unsafe extern "C" fn teak_row_mark(session: *const SessionHandle, depth: usize) -> Status {
-    // SAFETY: the handle is open.
-    unsafe { with_reader(session, |session| session.mark_row(depth)) }
+pub extern "C" fn teak_row_mark(session: Option<&SessionHandle>, depth: usize) -> Status {
+    with_reader(session, |session| session.mark_row(depth))
 }
 
 /// Undoes the row operations since teak_row_mark with this depth; locks are kept.
 #[no_mangle]
-pub unsafe extern "C" fn teak_row_undo(session: *const SessionHandle, depth: usize) -> Status {
-    // SAFETY: the handle is open.
-    unsafe { with_session(session, |session| session.undo_row(depth)) }
+pub extern "C" fn teak_row_undo(session: Option<&SessionHandle>, depth: usize) -> Status {
+    with_session(session, |session| session.undo_row(depth))
 }
 
 /// Locks a row that is about to be changed, before it is asked whether others name it. TEAK_NOT_FOUND: it has gone.
 #[no_mangle]
-pub unsafe extern "C" fn teak_row_hold(
-    session: *const SessionHandle,
-    table: *const TableHandle,
-    pk: RawBytes,
+pub extern "C" fn teak_row_hold(
+    session: Option<&SessionHandle>,
+    table: Option<&TableHandle>,
+    pk: Bytes<'_>,
 ) -> Status {
-    // SAFETY: the handles are open, the key readable.
-    unsafe {
-        with_reader(session, |session| {
-            let table = table.as_ref().ok_or(Stop::Misuse("no table"))?;
-            session.hold_row(&table.table, pk.slice())
-        })
-    }
+    with_reader(session, |session| {
+        let table = table.ok_or(Stop::Misuse("no table"))?;
+        session.hold_row(&table.table, pk.slice())
+    })
 }
 
 /// How the rows of a table are read by constraints. Its functions get its context, and must not call into Teak.
@@ -312,20 +259,20 @@ pub struct RawReading {
     /// Keys do not say it.
     pub by_row: u8,
     /// The shim's.
-    pub context: *mut c_void,
+    pub context: Context,
 }
 
 impl RawReading {
     fn primary_of(&self, key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
         let entry = RawEntryView { key: RawBytes::of(key), value: RawBytes::of(value) };
-        // SAFETY: the shim's function takes its own context; what it gives is readable until it is called again.
-        let pk = unsafe { self.primary_of?(self.context, entry).slice() };
+        let pk = self.context.tell(self.primary_of?, entry);
+        // SAFETY: what the function gives is readable until it is called again.
+        let pk = unsafe { pk.slice() };
         (!pk.is_empty()).then(|| pk.to_vec())
     }
 
     fn is_history(&self, row: &[u8]) -> bool {
-        // SAFETY: the shim's function takes its own context, and bytes that live until it returns.
-        self.is_history.is_some_and(|says| unsafe { says(self.context, RawBytes::of(row)) != 0 })
+        self.is_history.is_some_and(|says| self.context.tell(says, RawBytes::of(row)) != 0)
     }
 
     fn history<'a>(&self, says: &'a dyn Fn(&[u8]) -> bool) -> History<'a> {
@@ -375,24 +322,17 @@ impl TargetHandle {
 
 /// NULL if `table` is.
 #[no_mangle]
-pub unsafe extern "C" fn teak_target_new(table: *const TableHandle) -> *mut TargetHandle {
-    // SAFETY: the handle is open or NULL.
-    let table = unsafe { table.as_ref() };
-    value(table.map(|t| &*t.engine), ptr::null_mut(), || {
-        table.map_or(ptr::null_mut(), |t| {
-            let (engine, name) = (t.engine.clone(), t.table.name());
-            Box::into_raw(Box::new(TargetHandle { engine, name, table: Arc::downgrade(&t.table) }))
-        })
+pub extern "C" fn teak_target_new(table: Option<&TableHandle>) -> Option<Box<TargetHandle>> {
+    ask_table(table, |t| {
+        let (engine, name) = (t.engine.clone(), t.table.name());
+        Some(Box::new(TargetHandle { engine, name, table: Arc::downgrade(&t.table) }))
     })
 }
 
 /// NULL is ignored.
 #[no_mangle]
-pub unsafe extern "C" fn teak_target_free(target: *mut TargetHandle) {
-    if !target.is_null() {
-        // SAFETY: `teak_target_new` made the box, and the shim does not use the handle again.
-        value(None, (), || drop(unsafe { Box::from_raw(target) }));
-    }
+pub extern "C" fn teak_target_free(target: Option<Box<TargetHandle>>) {
+    value(None, (), || drop(target));
 }
 
 /// Flag of teak_look: the prefix is a whole primary key.
@@ -410,76 +350,64 @@ pub const TEAK_LOOK_COUNTS_ON: u32 = 16;
 /// 0 or 1: the open transaction has looked at the table so that it keeps its rows, and somebody waits for that
 /// (teak_table_wait_for_holders): the table is as it was, to the end of the transaction.
 #[no_mangle]
-pub unsafe extern "C" fn teak_txn_is_awaited(
-    session: *const SessionHandle,
-    target: *const TargetHandle,
-) -> u8 {
-    // SAFETY: the handles are open or NULL.
-    let (table, session) = unsafe { (target.as_ref().and_then(|target| target.table.upgrade()), session) };
-    // SAFETY: as above.
-    u8::from(table.is_some_and(|table| unsafe { ask(session, |session| session.is_awaited(&table)) }))
+pub extern "C" fn teak_txn_is_awaited(session: Option<&SessionHandle>, target: Option<&TargetHandle>) -> u8 {
+    let table = target.and_then(|target| target.table.upgrade());
+    u8::from(table.is_some_and(|table| ask(session, |session| session.is_awaited(&table))))
 }
 
 /// The first rows, at most `most`, of the table that have a key that begins with `prefix` in tree `tree`, now, whatever
 /// snapshot the session has; with `after` (len 0: from the start) behind the entry with that key. They are locked, and
 /// no history, nor the row with the primary key `except` (len 0: none).
 #[no_mangle]
-pub unsafe extern "C" fn teak_look(
-    session: *const SessionHandle,
-    target: *const TargetHandle,
+pub extern "C" fn teak_look(
+    session: Option<&SessionHandle>,
+    target: Option<&TargetHandle>,
     tree: u32,
-    prefix: RawBytes,
-    after: RawBytes,
-    except: RawBytes,
+    prefix: Bytes<'_>,
+    after: Bytes<'_>,
+    except: Bytes<'_>,
     flags: u32,
     most: usize,
-    reading: *const RawReading,
-    out: *mut RawFound,
+    reading: Option<&RawReading>,
+    out: Out<'_, RawFound>,
 ) -> Status {
-    // SAFETY: the handles are open, the keys and the functions readable, the result writable.
-    unsafe {
-        with_reader(session, |session| {
-            let (Some(target), Some(reading)) = (target.as_ref(), reading.as_ref()) else {
-                return Err(Stop::Misuse("no table"));
-            };
-            let has = |flag| flags & flag != 0;
-            let primary_of = |key: &[u8], value: &[u8]| reading.primary_of(key, value);
-            let says = |row: &[u8]| reading.is_history(row);
-            let look = Look {
-                table: &*target.table()?,
-                tree,
-                prefix: prefix.slice(),
-                is_row: has(TEAK_LOOK_ROW),
-                primary_of: &primary_of,
-                history: reading.history(&says),
-                except: Some(except.slice()).filter(|key| !key.is_empty()),
-                policy: if has(TEAK_LOOK_NO_WAIT) { WaitPolicy::NoWait } else { WaitPolicy::Wait },
-                stays_missing: has(TEAK_LOOK_STAYS_MISSING),
-                counts_on: has(TEAK_LOOK_COUNTS_ON),
-            };
-            let mode = if has(TEAK_LOOK_TO_CHANGE) { LockMode::Exclusive } else { LockMode::Shared };
-            let after = Some(after.slice()).filter(|entry| !entry.is_empty());
-            session.found = session.find(&look, after, mode, most)?;
-            put(out, RawFound::of(&session.found, 0));
-            Ok(())
-        })
-    }
+    with_reader(session, |session| {
+        let (Some(target), Some(reading)) = (target, reading) else {
+            return Err(Stop::Misuse("no table"));
+        };
+        let has = |flag| flags & flag != 0;
+        let primary_of = |key: &[u8], value: &[u8]| reading.primary_of(key, value);
+        let says = |row: &[u8]| reading.is_history(row);
+        let look = Look {
+            table: &*target.table()?,
+            tree,
+            prefix: prefix.slice(),
+            is_row: has(TEAK_LOOK_ROW),
+            primary_of: &primary_of,
+            history: reading.history(&says),
+            except: except.non_empty(),
+            policy: if has(TEAK_LOOK_NO_WAIT) { WaitPolicy::NoWait } else { WaitPolicy::Wait },
+            stays_missing: has(TEAK_LOOK_STAYS_MISSING),
+            counts_on: has(TEAK_LOOK_COUNTS_ON),
+        };
+        let mode = if has(TEAK_LOOK_TO_CHANGE) { LockMode::Exclusive } else { LockMode::Shared };
+        session.found = session.find(&look, after.non_empty(), mode, most)?;
+        put(out, RawFound::of(&session.found, 0));
+        Ok(())
+    })
 }
 
 /// What the last teak_look has found, from place 0 on.
 #[no_mangle]
-pub unsafe extern "C" fn teak_look_found(
-    session: *const SessionHandle,
+pub extern "C" fn teak_look_found(
+    session: Option<&SessionHandle>,
     place: usize,
-    out: *mut RawFound,
+    out: Out<'_, RawFound>,
 ) -> Status {
-    // SAFETY: the handle is open, the result writable.
-    unsafe {
-        with_reader(session, |session| {
-            put(out, RawFound::of(&session.found, place));
-            Ok(())
-        })
-    }
+    with_reader(session, |session| {
+        put(out, RawFound::of(&session.found, place));
+        Ok(())
+    })
 }
 
 /// What an entry of a child's index names.
@@ -515,12 +443,9 @@ struct Asked<'a> {
 impl Relatives for Asked<'_> {
     fn named(&mut self, child: &[u8]) -> Result<Named<'_>> {
         let ask = self.functions.named.ok_or(Stop::Misuse("nobody knows what is named"))?;
-        // SAFETY: the shim's function takes its own context and a key that lives until it returns; what it gives is
-        // readable until it is called again, for which `self` has to be free.
-        let (bytes, parent) = unsafe {
-            let named = ask(self.context.0, RawBytes::of(child));
-            (named.bytes, named.parent.slice())
-        };
+        let RawNamed { parent, bytes } = self.context.tell(ask, RawBytes::of(child));
+        // SAFETY: what the function gives is readable until it is called again, for which `self` has to be free.
+        let parent = unsafe { parent.slice() };
         match bytes == 0 || bytes > child.len() {
             true => Err(Stop::Inconsistent { table: self.table.name(), tree: self.tree }),
             false => Ok(Named { parent: Some(parent).filter(|parent| !parent.is_empty()), bytes }),
@@ -529,8 +454,7 @@ impl Relatives for Asked<'_> {
 
     fn orphan(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
         let entry = RawEntryView { key: RawBytes::of(key), value: RawBytes::of(value) };
-        // SAFETY: as above; the entry lives until it returns.
-        Ok(self.functions.orphan.is_some_and(|tell| unsafe { tell(self.context.0, entry) } != 0))
+        Ok(self.functions.orphan.is_some_and(|tell| self.context.tell(tell, entry) != 0))
     }
 
     fn watch(&mut self, entries: u64) -> Result<()> {
@@ -542,55 +466,49 @@ impl Relatives for Asked<'_> {
 /// which they name and are named. `latest` not 0: what is committed, for who keeps writers out of both; else as of the
 /// session's snapshot.
 #[no_mangle]
-pub unsafe extern "C" fn teak_find_orphans(
-    session: *const SessionHandle,
-    child: *const TableHandle,
+pub extern "C" fn teak_find_orphans(
+    session: Option<&SessionHandle>,
+    child: Option<&TableHandle>,
     child_tree: u32,
-    child_reading: *const RawReading,
-    parent: *const TableHandle,
+    child_reading: Option<&RawReading>,
+    parent: Option<&TableHandle>,
     parent_tree: u32,
-    parent_reading: *const RawReading,
+    parent_reading: Option<&RawReading>,
     latest: u8,
-    functions: *const RawRelatives,
-    context: *mut c_void,
+    functions: Option<&RawRelatives>,
+    context: Context,
 ) -> Status {
-    // SAFETY: the handles are open, the functions readable.
-    unsafe {
-        with_session(session, |session| {
-            let (Some(child), Some(parent), Some(functions)) =
-                (child.as_ref(), parent.as_ref(), functions.as_ref())
-            else {
-                return Err(Stop::Misuse("no table"));
-            };
-            let (child, parent) = (&child.table, &parent.table);
-            if child_tree as usize >= child.trees() || parent_tree as usize >= parent.trees() {
-                return Err(Stop::Misuse("no such tree"));
-            }
-            let (Some(of_child), Some(of_parent)) = (child_reading.as_ref(), parent_reading.as_ref()) else {
-                return Err(Stop::Misuse("nobody reads rows"));
-            };
-            let view = if latest != 0 { View::Latest } else { View::Snapshot };
-            let primary_of_child: &PrimaryOf<'_> = &|key, value| of_child.primary_of(key, value);
-            let primary_of_parent: &PrimaryOf<'_> = &|key, value| of_parent.primary_of(key, value);
-            let child_says = |row: &[u8]| of_child.is_history(row);
-            let parent_says = |row: &[u8]| of_parent.is_history(row);
-            let kinship = Kinship {
-                child: Side {
-                    table: child,
-                    tree: child_tree,
-                    primary_of: primary_of_child,
-                    history: of_child.history(&child_says),
-                },
-                parent: Side {
-                    table: parent,
-                    tree: parent_tree,
-                    primary_of: primary_of_parent,
-                    history: of_parent.history(&parent_says),
-                },
-                view,
-            };
-            let context = Context(context);
-            session.find_orphans(&kinship, &mut Asked { functions, context, table: child, tree: child_tree })
-        })
-    }
+    with_session(session, |session| {
+        let (Some(child), Some(parent), Some(functions)) = (child, parent, functions) else {
+            return Err(Stop::Misuse("no table"));
+        };
+        let (child, parent) = (&child.table, &parent.table);
+        if child_tree as usize >= child.trees() || parent_tree as usize >= parent.trees() {
+            return Err(Stop::Misuse("no such tree"));
+        }
+        let (Some(of_child), Some(of_parent)) = (child_reading, parent_reading) else {
+            return Err(Stop::Misuse("nobody reads rows"));
+        };
+        let view = if latest != 0 { View::Latest } else { View::Snapshot };
+        let primary_of_child: &PrimaryOf<'_> = &|key, value| of_child.primary_of(key, value);
+        let primary_of_parent: &PrimaryOf<'_> = &|key, value| of_parent.primary_of(key, value);
+        let child_says = |row: &[u8]| of_child.is_history(row);
+        let parent_says = |row: &[u8]| of_parent.is_history(row);
+        let kinship = Kinship {
+            child: Side {
+                table: child,
+                tree: child_tree,
+                primary_of: primary_of_child,
+                history: of_child.history(&child_says),
+            },
+            parent: Side {
+                table: parent,
+                tree: parent_tree,
+                primary_of: primary_of_parent,
+                history: of_parent.history(&parent_says),
+            },
+            view,
+        };
+        session.find_orphans(&kinship, &mut Asked { functions, context, table: child, tree: child_tree })
+    })
 }

@@ -13,6 +13,7 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use teak_core::LogLevel;
 
+use super::border::Room;
 use super::callbacks::Callbacks;
 use super::status::Status;
 use teak_rows::engine::EngineHandle;
@@ -102,22 +103,19 @@ fn panicked(engine: Option<&EngineHandle>, payload: &(dyn Any + Send)) {
 
 /// What `teak_last_error` says from here on is about what comes now; nothing, if that leaves no text.
 #[no_mangle]
-pub unsafe extern "C" fn teak_forget_error() {
+pub extern "C" fn teak_forget_error() {
     value(None, (), || LAST_ERROR.with_borrow_mut(String::clear));
 }
 
-/// Copies the text of this thread's last error, zero-terminated and cut to `capacity`; returns its whole length.
+/// Copies the text of this thread's last error, zero-terminated and cut to the room; returns its whole length.
 #[no_mangle]
-pub unsafe extern "C" fn teak_last_error(buffer: *mut c_char, capacity: usize) -> usize {
+pub extern "C" fn teak_last_error(room: Room<'_, c_char>) -> usize {
     value(None, 0, || {
         LAST_ERROR.with_borrow(|last| {
-            if !buffer.is_null() && capacity > 0 {
-                let copied = cut(last, capacity - 1);
-                // SAFETY: the shim's buffer is writable for `capacity` bytes, and `copied` is less.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(last.as_ptr(), buffer.cast(), copied);
-                    *buffer.add(copied) = 0;
-                }
+            let places = room.places();
+            let copied = cut(last, places.len().saturating_sub(1));
+            for (place, byte) in places.iter_mut().zip(last.bytes().take(copied).chain([0])) {
+                place.write(byte as c_char);
             }
             last.len()
         })

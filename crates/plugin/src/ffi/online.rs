@@ -1,14 +1,13 @@
 //! Building indexes, or a whole table, while others write the rows.
 
-use std::os::raw::c_void;
 use std::sync::Arc;
 
-use super::border::{array, put, RawBytes, RawEntryView, TableHandle};
+use super::border::{put, Array, Bytes, Context, Out, RawBytes, RawEntryView, TableHandle};
 use super::build::{BuildHandle, Duplicate};
-use super::feed::{report, Context, RawRowReader, RowSource};
+use super::feed::{report, RawRowReader, RowSource};
 use super::guard::{run, value};
 use super::status::Status;
-use super::table::places;
+use super::table::{places, with_table};
 use teak_core::server::{Feed, OnlineBuild, Table};
 use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::Stop;
@@ -29,85 +28,70 @@ pub struct OnlineHandle {
 /// that is to take its place. Until it returns nobody may write to the table, or have written to it and be undecided.
 /// `sort_bytes`: memory for sorting; `label` names who builds, as the build has a snapshot.
 #[no_mangle]
-pub unsafe extern "C" fn teak_online_new(
-    handle: *mut TableHandle,
-    into: *mut TableHandle,
-    trees: *const u32,
-    n_trees: usize,
+pub extern "C" fn teak_online_new(
+    handle: Option<&TableHandle>,
+    into: Option<&TableHandle>,
+    trees: Array<'_, u32>,
     sort_bytes: u64,
     label: u64,
-    out: *mut *mut OnlineHandle,
+    out: Out<'_, Box<OnlineHandle>>,
 ) -> Status {
-    // SAFETY: the handles are open or NULL, the array readable.
-    let (table, into, trees) = unsafe { (handle.as_ref(), into.as_ref(), array(trees, n_trees)) };
-    run(table.map(|t| &*t.engine), || {
-        let t = table.ok_or(Stop::Misuse("no table"))?;
+    with_table(handle, |t| {
         let into = into.ok_or(Stop::Misuse("no table"))?;
-        let places = places(into, trees)?;
+        let places = places(into, trees.slice())?;
         let online = t.engine.core.build_online(&t.table, &into.table, &places, sort_bytes, label)?;
         let (engine, table) = (t.engine.clone(), t.table.clone());
         let (parts, duplicate, row) = (places.len(), Duplicate::default(), Vec::new());
-        let online = OnlineHandle { engine, table, parts, online, duplicate, row };
-        // SAFETY: by the contract of the header.
-        unsafe { put(out, Box::into_raw(Box::new(online))) };
+        put(out, Box::new(OnlineHandle { engine, table, parts, online, duplicate, row }));
         Ok(())
     })
 }
 
 /// The build of all rows as they were when it began: to be fed and finished before teak_online_catch_up.
 #[no_mangle]
-pub unsafe extern "C" fn teak_online_build(handle: *mut OnlineHandle, out: *mut *mut BuildHandle) -> Status {
-    // SAFETY: the handle is open or NULL and used by one thread.
-    let Some(OnlineHandle { engine, table, parts, online, .. }) = (unsafe { handle.as_mut() }) else {
-        return Status::Misuse;
-    };
+pub extern "C" fn teak_online_build(
+    handle: Option<&mut OnlineHandle>,
+    out: Out<'_, Box<BuildHandle>>,
+) -> Status {
+    let Some(OnlineHandle { engine, table, parts, online, .. }) = handle else { return Status::Misuse };
     run(Some(engine), || {
-        let build = BuildHandle::new(engine, table, *parts, online.build()?);
-        // SAFETY: by the contract of the header.
-        unsafe { put(out, Box::into_raw(Box::new(build))) };
+        put(out, Box::new(BuildHandle::new(engine, table, *parts, online.build()?)));
         Ok(())
     })
 }
 
 /// Keys that were written since the last teak_online_catch_up, each as often as it was written.
 #[no_mangle]
-pub unsafe extern "C" fn teak_online_noted(handle: *const OnlineHandle) -> u64 {
-    // SAFETY: the handle is open or NULL and used by one thread.
-    let handle = unsafe { handle.as_ref() };
+pub extern "C" fn teak_online_noted(handle: Option<&OnlineHandle>) -> u64 {
     handle.map_or(0, |handle| value(Some(&handle.engine), 0, || handle.online.noted()))
 }
 
 /// Brings the trees up to now. `reader` is called on this thread; `looked_at` is how many rows have changed.
 /// TEAK_DUPLICATE if so many of them have the key of another that it is not worth going on.
 #[no_mangle]
-pub unsafe extern "C" fn teak_online_catch_up(
-    handle: *mut OnlineHandle,
-    reader: *const RawRowReader,
-    context: *mut c_void,
-    looked_at: *mut u64,
+pub extern "C" fn teak_online_catch_up(
+    handle: Option<&mut OnlineHandle>,
+    reader: Option<&RawRowReader>,
+    context: Context,
+    looked_at: Out<'_, u64>,
 ) -> Status {
-    // SAFETY: the handle is open or NULL and used by one thread; the reader is readable.
-    let (handle, reader) = unsafe { (handle.as_mut(), reader.as_ref()) };
     let (Some(handle), Some(reader)) = (handle, reader) else { return Status::Misuse };
     let (engine, table) = (handle.engine.clone(), handle.table.clone());
-    let context = Context(context);
     run(Some(&engine), || {
         let source = RowSource { engine: &engine, table: &table };
         let mut maker = reader.maker(context, &source)?;
         let make = |pk: &[u8], row: &[u8], feed: &mut Feed| maker.row(pk, row, feed);
         let outcome = handle.online.catch_up(make, |done| report(reader.watch, context, done));
         let keys = handle.duplicate.note(outcome)?;
-        // SAFETY: by the contract of the header.
-        unsafe { put(looked_at, keys) };
+        put(looked_at, keys);
         Ok(())
     })
 }
 
 /// After the last teak_online_catch_up, since which nobody has written. TEAK_DUPLICATE if two rows have one key.
 #[no_mangle]
-pub unsafe extern "C" fn teak_online_finish(handle: *mut OnlineHandle) -> Status {
-    // SAFETY: the handle is open or NULL and used by one thread.
-    let Some(handle) = (unsafe { handle.as_mut() }) else { return Status::Misuse };
+pub extern "C" fn teak_online_finish(handle: Option<&mut OnlineHandle>) -> Status {
+    let Some(handle) = handle else { return Status::Misuse };
     let engine = handle.engine.clone();
     run(Some(&engine), || handle.duplicate.note(handle.online.finish()))
 }
@@ -115,42 +99,33 @@ pub unsafe extern "C" fn teak_online_finish(handle: *mut OnlineHandle) -> Status
 /// After TEAK_DUPLICATE of this build, or of the one that it began with (which may be NULL): one of the entries, valid
 /// until both are freed, and which part it was.
 #[no_mangle]
-pub unsafe extern "C" fn teak_online_duplicate_entry(
-    handle: *const OnlineHandle,
-    build: *const BuildHandle,
-    part: *mut u32,
+pub extern "C" fn teak_online_duplicate_entry(
+    handle: Option<&OnlineHandle>,
+    build: Option<&BuildHandle>,
+    part: Out<'_, u32>,
 ) -> RawEntryView {
-    // SAFETY: both are open or NULL and used by one thread.
-    let (handle, build) = unsafe { (handle.as_ref(), build.as_ref()) };
     let none = Duplicate::default();
     let duplicate = build.map(BuildHandle::duplicate).or_else(|| handle.map(|handle| &handle.duplicate));
-    // SAFETY: by the contract of the header.
-    unsafe { duplicate.unwrap_or(&none).entry(part) }
+    duplicate.unwrap_or(&none).entry(part)
 }
 
 /// The row with this key, as of what the trees have the entries of. Valid until the next call.
 #[no_mangle]
-pub unsafe extern "C" fn teak_online_row(
-    handle: *mut OnlineHandle,
-    pk: RawBytes,
-    row: *mut RawBytes,
+pub extern "C" fn teak_online_row(
+    handle: Option<&mut OnlineHandle>,
+    pk: Bytes<'_>,
+    row: Out<'_, RawBytes>,
 ) -> Status {
-    // SAFETY: the handle is open or NULL and used by one thread; the key is readable.
-    let (handle, pk) = unsafe { (handle.as_mut(), pk.slice()) };
     let Some(OnlineHandle { engine, online, row: kept, .. }) = handle else { return Status::Misuse };
     run(Some(engine), || {
-        *kept = online.row(pk)?.ok_or(Stop::NotFound)?;
-        // SAFETY: by the contract of the header.
-        unsafe { put(row, RawBytes::of(kept)) };
+        *kept = online.row(pk.slice())?.ok_or(Stop::NotFound)?;
+        put(row, RawBytes::of(kept));
         Ok(())
     })
 }
 
 /// Nothing is noted any more. NULL is ignored.
 #[no_mangle]
-pub unsafe extern "C" fn teak_online_free(handle: *mut OnlineHandle) {
-    if !handle.is_null() {
-        // SAFETY: `teak_online_new` made the box, and the shim does not use the handle again.
-        value(None, (), || drop(unsafe { Box::from_raw(handle) }));
-    }
+pub extern "C" fn teak_online_free(handle: Option<Box<OnlineHandle>>) {
+    value(None, (), || drop(handle));
 }

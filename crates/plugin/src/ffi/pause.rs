@@ -1,10 +1,12 @@
 //! Pauses of checkpoints, for who copies the engine's files.
 
+use std::sync::Arc;
+
 use teak_core::server::CheckpointPause;
 use teak_rows::engine::EngineHandle;
 
-use super::border::put;
-use super::engine::with_engine;
+use super::border::{put, Out};
+use super::engine::{ask_engine, with_engine};
 use super::status::Status;
 
 /// Checkpoints are paused as long as it lives.
@@ -15,30 +17,21 @@ pub struct PauseHandle {
 
 /// Waits for the checkpoint that is under way, if one is, and holds further ones back until teak_checkpoints_resume.
 #[no_mangle]
-pub unsafe extern "C" fn teak_checkpoints_pause(
-    handle: *const EngineHandle,
-    out: *mut *mut PauseHandle,
+pub extern "C" fn teak_checkpoints_pause(
+    handle: Option<&Arc<EngineHandle>>,
+    out: Out<'_, Box<PauseHandle>>,
 ) -> Status {
-    // SAFETY: the handle is open, the result writable.
-    unsafe {
-        with_engine(handle, |engine| {
-            let pause = PauseHandle { _pause: engine.core.pause_checkpoints() };
-            put(out, Box::into_raw(Box::new(pause)));
-            Ok(())
-        })
-    }
+    with_engine(handle, |engine| {
+        put(out, Box::new(PauseHandle { _pause: engine.core.pause_checkpoints() }));
+        Ok(())
+    })
 }
 
 /// Ends a pause; NULL is none. The engine is open.
 #[no_mangle]
-pub unsafe extern "C" fn teak_checkpoints_resume(handle: *const EngineHandle, pause: *mut PauseHandle) {
-    // SAFETY: the handle is open; the pause came from teak_checkpoints_pause, and goes once.
-    unsafe {
-        let _ = with_engine(handle, |_| {
-            if !pause.is_null() {
-                drop(Box::from_raw(pause));
-            }
-            Ok(())
-        });
-    }
+pub extern "C" fn teak_checkpoints_resume(
+    handle: Option<&Arc<EngineHandle>>,
+    pause: Option<Box<PauseHandle>>,
+) {
+    ask_engine(handle, |_| drop(pause));
 }

@@ -1,9 +1,10 @@
 //! Results of queries that the server keeps.
 
-use super::border::{put, RawBytes, SessionHandle, TableHandle};
+use super::border::{put, Bytes, Out, SessionHandle, TableHandle};
 use super::engine::with_engine;
 use super::session::with_reader;
 use super::status::Status;
+use std::sync::Arc;
 use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::{Result, Stop};
 use teak_rows::results::{fate_in, fate_now, version_read, Fate};
@@ -23,42 +24,37 @@ fn outcome(fate: Fate) -> Result<()> {
 /// The version of the table that the session's statement, which has begun, reads; TEAK_NO_VERSION if the result must
 /// not be kept. Takes the snapshot.
 #[no_mangle]
-pub unsafe extern "C" fn teak_result_version(
-    session: *const SessionHandle,
-    table: *const TableHandle,
-    out: *mut u64,
+pub extern "C" fn teak_result_version(
+    session: Option<&SessionHandle>,
+    table: Option<&TableHandle>,
+    out: Out<'_, u64>,
 ) -> Status {
-    // SAFETY: the handles are open, the result is writable.
-    unsafe {
-        with_reader(session, |session| {
-            let t = table.as_ref().ok_or(Stop::Misuse("no table"))?;
-            put(out, version_read(session, &t.table)?.unwrap_or(TEAK_NO_VERSION));
-            Ok(())
-        })
-    }
+    with_reader(session, |session| {
+        let t = table.ok_or(Stop::Misuse("no table"))?;
+        put(out, version_read(session, &t.table)?.unwrap_or(TEAK_NO_VERSION));
+        Ok(())
+    })
 }
 
 /// TEAK_OK: a result of this version of the table is what a query that begins now would read. TEAK_TABLE_CHANGED: it is
 /// not, or nobody knows. No I/O.
 #[no_mangle]
-pub unsafe extern "C" fn teak_result_fate(
-    handle: *const EngineHandle,
-    name: RawBytes,
+pub extern "C" fn teak_result_fate(
+    handle: Option<&Arc<EngineHandle>>,
+    name: Bytes<'_>,
     version: u64,
 ) -> Status {
-    // SAFETY: the handle is open, the name readable.
-    unsafe { with_engine(handle, |engine| outcome(fate_now(engine, name.name()?, version))) }
+    with_engine(handle, |engine| outcome(fate_now(engine, name.name()?, version)))
 }
 
 /// The same for a session in a transaction, which takes its snapshot if `repeats` is 1. TEAK_NOT_FOUND: the result is
 /// right for others.
 #[no_mangle]
-pub unsafe extern "C" fn teak_result_fate_in(
-    session: *const SessionHandle,
-    name: RawBytes,
+pub extern "C" fn teak_result_fate_in(
+    session: Option<&SessionHandle>,
+    name: Bytes<'_>,
     version: u64,
     repeats: u8,
 ) -> Status {
-    // SAFETY: the handle is open, the name readable.
-    unsafe { with_reader(session, |session| outcome(fate_in(session, name.name()?, version, repeats != 0)?)) }
+    with_reader(session, |session| outcome(fate_in(session, name.name()?, version, repeats != 0)?))
 }

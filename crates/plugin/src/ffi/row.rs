@@ -2,7 +2,7 @@
 
 use teak_core::LockMode;
 
-use super::border::{array, put, RawBytes, SessionHandle, TableHandle};
+use super::border::{put, Array, Bytes, Out, RawBytes, SessionHandle, TableHandle};
 use super::session::with_reader;
 use super::status::Status;
 use teak_rows::collision::Collision;
@@ -34,13 +34,13 @@ pub const TEAK_ROW_REWRITES: u32 = 0x80;
 /// An index entry of a row.
 #[repr(C)]
 #[allow(missing_docs)]
-pub struct RawEntry {
+pub struct RawEntry<'a> {
     /// 1..
     pub tree: u32,
     pub flags: u32,
     /// Data == NULL: no entry (index disabled).
-    pub key: RawBytes,
-    pub value: RawBytes,
+    pub key: Bytes<'a>,
+    pub value: Bytes<'a>,
 }
 
 /// The row that an operation collided with.
@@ -65,15 +65,11 @@ impl RawDuplicate {
 }
 
 /// The entry; `None` if its key is NULL.
-///
-/// # Safety
-/// Key and value are readable as long as the result is used.
-unsafe fn entry(raw: &RawEntry) -> Option<Entry<'_>> {
-    if raw.key.data.is_null() {
+fn entry<'a>(raw: &RawEntry<'a>) -> Option<Entry<'a>> {
+    if raw.key.is_null() {
         return None;
     }
-    // SAFETY: by the contract of this function.
-    let (key, value) = unsafe { (raw.key.slice(), raw.value.slice()) };
+    let (key, value) = (raw.key.slice(), raw.value.slice());
     Some(Entry { tree: raw.tree, unique: raw.flags & TEAK_ENTRY_UNIQUE != 0, key, value })
 }
 
@@ -90,33 +86,27 @@ fn manner(flags: u32) -> Manner {
 }
 
 /// Runs a row operation and tells which row it collided with, if it did.
-///
-/// # Safety
-/// The handles are open; `out` is writable or NULL.
-unsafe fn with_row(
-    session: *const SessionHandle,
-    table: *const TableHandle,
-    out: *mut RawDuplicate,
+fn with_row(
+    session: Option<&SessionHandle>,
+    table: Option<&TableHandle>,
+    out: Out<'_, RawDuplicate>,
     flags: u32,
     body: impl FnOnce(&mut Session, &TableHandle) -> Result<()>,
 ) -> Status {
-    // SAFETY: by the contract of this function.
-    unsafe {
-        if let (Some(session), Some(table)) = (session.as_ref(), table.as_ref()) {
-            match flags & TEAK_ROW_PASSED {
-                0 => session.windows.end_of(&table.table),
-                _ => session.windows.end_others(&table.table),
-            }
+    if let (Some(session), Some(table)) = (session, table) {
+        match flags & TEAK_ROW_PASSED {
+            0 => session.windows.end_of(&table.table),
+            _ => session.windows.end_others(&table.table),
         }
-        with_reader(session, |session| {
-            let table = table.as_ref().ok_or(Stop::Misuse("no table"))?;
-            let result = body(session, table);
-            if matches!(result, Err(Stop::Duplicate)) {
-                put(out, RawDuplicate::of(&session.collision));
-            }
-            result
-        })
     }
+    with_reader(session, |session| {
+        let table = table.ok_or(Stop::Misuse("no table"))?;
+        let result = body(session, table);
+        if matches!(result, Err(Stop::Duplicate)) {
+            put(out, RawDuplicate::of(&session.collision));
+        }
+        result
+    })
 }
 
 /// Whether a write to the row goes over what was committed after the snapshot, as REPEATABLE READ without snapshot
@@ -124,21 +114,18 @@ unsafe fn with_row(
 /// has all its entries written (TEAK_ROW_REWRITES), and after an insert. From then on the entries that a snapshot's
 /// read of an index finds are to be compared with their rows.
 #[no_mangle]
-pub unsafe extern "C" fn teak_row_overtakes(
-    session: *const SessionHandle,
-    table: *const TableHandle,
-    pk: RawBytes,
+pub extern "C" fn teak_row_overtakes(
+    session: Option<&SessionHandle>,
+    table: Option<&TableHandle>,
+    pk: Bytes<'_>,
 ) -> Status {
-    // SAFETY: the handles are open, the key readable.
-    unsafe {
-        with_reader(session, |session| {
-            let table = table.as_ref().ok_or(Stop::Misuse("no table"))?;
-            match session.overtakes(&table.table, pk.slice())? {
-                true => Ok(()),
-                false => Err(Stop::NotFound),
-            }
-        })
-    }
+    with_reader(session, |session| {
+        let table = table.ok_or(Stop::Misuse("no table"))?;
+        match session.overtakes(&table.table, pk.slice())? {
+            true => Ok(()),
+            false => Err(Stop::NotFound),
+        }
+    })
 }
 
 /// Puts in a row and its entries. This and the next two are atomic over all trees: on any error the row and all entries
@@ -146,23 +133,19 @@ pub unsafe extern "C" fn teak_row_overtakes(
 /// is checked first, then entries in the given order. Strict snapshot isolation: writing a row committed after an
 /// existing snapshot is TEAK_CONFLICT.
 #[no_mangle]
-pub unsafe extern "C" fn teak_insert(
-    session: *const SessionHandle,
-    table: *const TableHandle,
-    pk: RawBytes,
-    row: RawBytes,
-    entries: *const RawEntry,
-    n_entries: usize,
+pub extern "C" fn teak_insert(
+    session: Option<&SessionHandle>,
+    table: Option<&TableHandle>,
+    pk: Bytes<'_>,
+    row: Bytes<'_>,
+    entries: Array<'_, RawEntry<'_>>,
     flags: u32,
-    duplicate: *mut RawDuplicate,
+    duplicate: Out<'_, RawDuplicate>,
 ) -> Status {
-    // SAFETY: the handles are open, the arrays and what they point to readable, the result writable or NULL.
-    unsafe {
-        let entries = array(entries, n_entries).iter().filter_map(|raw| entry(raw));
-        with_row(session, table, duplicate, flags, |session, t| {
-            session.insert(&t.table, pk.slice(), row.slice(), entries, manner(flags))
-        })
-    }
+    let entries = entries.slice().iter().filter_map(entry);
+    with_row(session, table, duplicate, flags, |session, t| {
+        session.insert(&t.table, pk.slice(), row.slice(), entries, manner(flags))
+    })
 }
 
 /// Replaces a row and its entries. `old_entries[i]` and `new_entries[i]` belong to the same tree; indexes whose entry
@@ -173,45 +156,37 @@ pub unsafe extern "C" fn teak_insert(
 /// The server prevents that (used_key_is_modified makes UPDATE collect positions first); a shim that updates behind the
 /// server's back must do likewise.
 #[no_mangle]
-pub unsafe extern "C" fn teak_update(
-    session: *const SessionHandle,
-    table: *const TableHandle,
-    old_pk: RawBytes,
-    new_pk: RawBytes,
-    row: RawBytes,
-    old_entries: *const RawEntry,
-    new_entries: *const RawEntry,
-    n_entries: usize,
+pub extern "C" fn teak_update(
+    session: Option<&SessionHandle>,
+    table: Option<&TableHandle>,
+    old_pk: Bytes<'_>,
+    new_pk: Bytes<'_>,
+    row: Bytes<'_>,
+    old_entries: Array<'_, RawEntry<'_>>,
+    new_entries: Array<'_, RawEntry<'_>>,
     flags: u32,
-    duplicate: *mut RawDuplicate,
+    duplicate: Out<'_, RawDuplicate>,
 ) -> Status {
-    // SAFETY: as above.
-    unsafe {
-        let old = array(old_entries, n_entries).iter();
-        let new = array(new_entries, n_entries).iter();
-        let pairs = old.zip(new).map(|(old, new)| (entry(old), entry(new)));
-        with_row(session, table, duplicate, flags, |session, t| {
-            let (old_pk, new_pk, row) = (old_pk.slice(), new_pk.slice(), row.slice());
-            session.update(&t.table, old_pk, new_pk, row, pairs, manner(flags))
-        })
-    }
+    let old = old_entries.slice().iter();
+    let new = new_entries.slice().iter();
+    let pairs = old.zip(new).map(|(old, new)| (entry(old), entry(new)));
+    with_row(session, table, duplicate, flags, |session, t| {
+        let (old_pk, new_pk, row) = (old_pk.slice(), new_pk.slice(), row.slice());
+        session.update(&t.table, old_pk, new_pk, row, pairs, manner(flags))
+    })
 }
 
 /// Takes a row and its entries out. TEAK_NOT_FOUND: there is no such row (any more).
 #[no_mangle]
-pub unsafe extern "C" fn teak_delete(
-    session: *const SessionHandle,
-    table: *const TableHandle,
-    pk: RawBytes,
-    entries: *const RawEntry,
-    n_entries: usize,
+pub extern "C" fn teak_delete(
+    session: Option<&SessionHandle>,
+    table: Option<&TableHandle>,
+    pk: Bytes<'_>,
+    entries: Array<'_, RawEntry<'_>>,
     flags: u32,
 ) -> Status {
-    // SAFETY: as above.
-    unsafe {
-        let entries = array(entries, n_entries).iter().filter_map(|raw| entry(raw));
-        with_row(session, table, std::ptr::null_mut(), flags, |session, t| {
-            session.delete(&t.table, pk.slice(), entries, manner(flags))
-        })
-    }
+    let entries = entries.slice().iter().filter_map(entry);
+    with_row(session, table, None, flags, |session, t| {
+        session.delete(&t.table, pk.slice(), entries, manner(flags))
+    })
 }

@@ -1,11 +1,12 @@
 //! Tables: DDL, statistics, counters.
 
 use std::os::raw::c_void;
+use std::sync::Arc;
 
 use teak_core::{Compression, Error, Packing, TreeSpec};
 
-use super::border::{array, end, put, RawBound, RawBytes, SessionHandle, TableHandle};
-use super::engine::{share, with_engine};
+use super::border::{end, put, Array, Bytes, Context, Out, RawBound, RawBytes, SessionHandle, TableHandle};
+use super::engine::with_engine;
 use super::guard::{run, value};
 use super::session::{ask, with_reader, with_session};
 use super::status::Status;
@@ -75,6 +76,7 @@ pub struct RawTreeStatistics {
 }
 
 /// Sizes of a table.
+#[derive(Default)]
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawTableStatistics {
@@ -101,19 +103,19 @@ pub struct RawSample {
     /// Leaf `i` has the keys from `leaf_ends[i - 1]` on, before `leaf_ends[i]`.
     pub leaf_ends: *const usize,
     pub n_leaves: usize,
-    pub owner: *mut c_void,
+    pub owner: Option<Box<SampledHandle>>,
 }
 
 /// What a sample's pointers point into.
 #[derive(Default)]
-struct Sample {
+pub struct SampledHandle {
     bytes: Vec<u8>,
     key_ends: Vec<usize>,
     leaf_ends: Vec<usize>,
     keys: Vec<RawBytes>,
 }
 
-impl Sample {
+impl SampledHandle {
     fn push_leaf(&mut self, keys: &[&[u8]]) {
         for key in keys {
             self.bytes.extend_from_slice(key);
@@ -135,19 +137,19 @@ impl Sample {
             n_keys: owner.keys.len(),
             leaf_ends: owner.leaf_ends.as_ptr(),
             n_leaves: owner.leaf_ends.len(),
-            owner: Box::into_raw(owner).cast(),
+            owner: Some(owner),
         }
     }
 }
 
 /// Runs `body` with the table.
-///
-/// # Safety
-/// `handle` is NULL or open.
-unsafe fn with_table(handle: *const TableHandle, body: impl FnOnce(&TableHandle) -> Result<()>) -> Status {
-    // SAFETY: by the contract of this function.
-    let table = unsafe { handle.as_ref() };
-    run(table.map(|t| &*t.engine), || body(table.ok_or(Stop::Misuse("no table"))?))
+pub fn with_table(handle: Option<&TableHandle>, body: impl FnOnce(&TableHandle) -> Result<()>) -> Status {
+    run(handle.map(|t| &*t.engine), || body(handle.ok_or(Stop::Misuse("no table"))?))
+}
+
+/// Asks the table something, or tells it something, that cannot fail.
+pub fn ask_table<T: Default>(handle: Option<&TableHandle>, question: impl FnOnce(&TableHandle) -> T) -> T {
+    value(handle.map(|t| &*t.engine), T::default(), || handle.map_or_else(T::default, question))
 }
 
 /// Numbers of trees that the table has.
@@ -167,12 +169,8 @@ fn tree(handle: &TableHandle, number: u32) -> Result<&Tree> {
 }
 
 /// What the trees of a table are to be, of which there is at least one.
-///
-/// # Safety
-/// The array is readable.
-pub(super) unsafe fn tree_specs(trees: *const RawTreeSpec, n_trees: usize) -> Result<Vec<TreeSpec>> {
-    // SAFETY: by the contract of this function.
-    let trees = unsafe { array(trees, n_trees) };
+pub(super) fn tree_specs(trees: Array<'_, RawTreeSpec>) -> Result<Vec<TreeSpec>> {
+    let trees = trees.slice();
     match trees.is_empty() {
         true => Err(Stop::Misuse("a table without a tree")),
         false => trees.iter().map(|tree| tree.spec()).collect(),
@@ -181,63 +179,50 @@ pub(super) unsafe fn tree_specs(trees: *const RawTreeSpec, n_trees: usize) -> Re
 
 /// All DDL is atomic and durable when it returns. `meta` is opaque to Teak. `trees[0]` is the row tree.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_create(
-    handle: *const EngineHandle,
-    name: RawBytes,
-    trees: *const RawTreeSpec,
-    n_trees: usize,
-    meta: RawBytes,
+pub extern "C" fn teak_table_create(
+    handle: Option<&Arc<EngineHandle>>,
+    name: Bytes<'_>,
+    trees: Array<'_, RawTreeSpec>,
+    meta: Bytes<'_>,
 ) -> Status {
-    // SAFETY: the handle is open, the arrays readable.
-    unsafe {
-        with_engine(handle, |engine| {
-            let specs = tree_specs(trees, n_trees)?;
-            Ok(engine.core.create(NewTable { meta: meta.slice(), ..NewTable::new(name.name()?, &specs) })?)
-        })
-    }
+    with_engine(handle, |engine| {
+        let specs = tree_specs(trees)?;
+        Ok(engine.core.create(NewTable { meta: meta.slice(), ..NewTable::new(name.name()?, &specs) })?)
+    })
 }
 
 /// Drops it. TEAK_UNDECIDED if a prepared transaction has written to it; so TRUNCATE, and the build of an index.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_drop(handle: *const EngineHandle, name: RawBytes) -> Status {
-    // SAFETY: the handle is open, the name readable.
-    unsafe { with_engine(handle, |engine| Ok(engine.core.drop(name.name()?, IfPrepared::Refuse)?)) }
+pub extern "C" fn teak_table_drop(handle: Option<&Arc<EngineHandle>>, name: Bytes<'_>) -> Status {
+    with_engine(handle, |engine| Ok(engine.core.drop(name.name()?, IfPrepared::Refuse)?))
 }
 
 /// The same for a temporary table, whatever transactions have written to it.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_discard(handle: *const EngineHandle, name: RawBytes) -> Status {
-    // SAFETY: the handle is open, the name readable.
-    unsafe { with_engine(handle, |engine| Ok(engine.core.drop(name.name()?, IfPrepared::Ignore)?)) }
+pub extern "C" fn teak_table_discard(handle: Option<&Arc<EngineHandle>>, name: Bytes<'_>) -> Status {
+    with_engine(handle, |engine| Ok(engine.core.drop(name.name()?, IfPrepared::Ignore)?))
 }
 
 /// Empties the table and resets its AUTO_INCREMENT. Open handles of the table must be closed and opened again.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_truncate(handle: *const EngineHandle, name: RawBytes) -> Status {
-    // SAFETY: the handle is open, the name readable.
-    unsafe { with_engine(handle, |engine| Ok(engine.core.empty(name.name()?, None)?)) }
+pub extern "C" fn teak_table_truncate(handle: Option<&Arc<EngineHandle>>, name: Bytes<'_>) -> Status {
+    with_engine(handle, |engine| Ok(engine.core.empty(name.name()?, None)?))
 }
 
 /// Drops every table whose name begins with `prefix` ("db/"); TEAK_OK also when there is none.
 #[no_mangle]
-pub unsafe extern "C" fn teak_tables_drop_prefix(handle: *const EngineHandle, prefix: RawBytes) -> Status {
-    // SAFETY: the handle is open, the name readable.
-    unsafe {
-        with_engine(handle, |engine| drop_tables(&engine.core, engine.core.table_names(prefix.name()?)?))
-    }
+pub extern "C" fn teak_tables_drop_prefix(handle: Option<&Arc<EngineHandle>>, prefix: Bytes<'_>) -> Status {
+    with_engine(handle, |engine| drop_tables(&engine.core, engine.core.table_names(prefix.name()?)?))
 }
 
 /// Drops the temporary tables that a server has left which was killed, or copied while it ran, in whatever directory it
 /// had them; and the tables that were to take the place of others.
 #[no_mangle]
-pub unsafe extern "C" fn teak_tables_drop_temporary(handle: *const EngineHandle) -> Status {
-    // SAFETY: the handle is open.
-    unsafe {
-        with_engine(handle, |engine| {
-            let names = engine.core.table_names("")?;
-            drop_tables(&engine.core, names.into_iter().filter(|name| is_temporary(name)))
-        })
-    }
+pub extern "C" fn teak_tables_drop_temporary(handle: Option<&Arc<EngineHandle>>) -> Status {
+    with_engine(handle, |engine| {
+        let names = engine.core.table_names("")?;
+        drop_tables(&engine.core, names.into_iter().filter(|name| is_temporary(name)))
+    })
 }
 
 fn drop_tables(engine: &Engine, names: impl IntoIterator<Item = String>) -> Result<()> {
@@ -268,104 +253,80 @@ fn last_part(name: &str) -> &str {
 
 /// How many tables there are, partitions counted one by one, without temporary ones and what an ALTER is making.
 #[no_mangle]
-pub unsafe extern "C" fn teak_tables_count(handle: *const EngineHandle, out: *mut u64) -> Status {
-    // SAFETY: the handle is open, the result writable.
-    unsafe {
-        with_engine(handle, |engine| {
-            let names = engine.core.table_names("")?;
-            let lasts =
-                names.iter().filter(|name| !name.rsplit('/').next().unwrap_or(name).starts_with("#sql"));
-            put(out, lasts.count() as u64);
-            Ok(())
-        })
-    }
+pub extern "C" fn teak_tables_count(handle: Option<&Arc<EngineHandle>>, out: Out<'_, u64>) -> Status {
+    with_engine(handle, |engine| {
+        let names = engine.core.table_names("")?;
+        let lasts = names.iter().filter(|name| !name.rsplit('/').next().unwrap_or(name).starts_with("#sql"));
+        put(out, lasts.count() as u64);
+        Ok(())
+    })
 }
 
 /// 0 or 1; also 0 when that cannot be found out.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_exists(handle: *const EngineHandle, name: RawBytes) -> u8 {
-    // SAFETY: the handle is open, the name readable.
-    let status = unsafe { with_engine(handle, |engine| Ok(engine.core.open_table(name.name()?).map(drop)?)) };
+pub extern "C" fn teak_table_exists(handle: Option<&Arc<EngineHandle>>, name: Bytes<'_>) -> u8 {
+    let status = with_engine(handle, |engine| Ok(engine.core.open_table(name.name()?).map(drop)?));
     u8::from(status == Status::Ok)
 }
 
 /// A handle of the table.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_open(
-    handle: *const EngineHandle,
-    name: RawBytes,
-    out: *mut *mut TableHandle,
+pub extern "C" fn teak_table_open(
+    handle: Option<&Arc<EngineHandle>>,
+    name: Bytes<'_>,
+    out: Out<'_, Box<TableHandle>>,
 ) -> Status {
-    // SAFETY: the handle is open, the name readable, the result writable.
-    unsafe {
-        with_engine(handle, |_| {
-            let engine = share(handle)?;
-            let table = engine.core.open_table(name.name()?)?;
-            put(out, Box::into_raw(Box::new(TableHandle { engine, table })));
-            Ok(())
-        })
-    }
+    with_engine(handle, |engine| {
+        let table = engine.core.open_table(name.name()?)?;
+        put(out, Box::new(TableHandle { engine: engine.clone(), table }));
+        Ok(())
+    })
 }
 
 /// After its cursors were freed. NULL is ignored.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_close(table: *mut TableHandle) {
-    if !table.is_null() {
-        // SAFETY: `teak_table_open` made the box, and the shim does not use the handle again.
-        value(None, (), || drop(unsafe { Box::from_raw(table) }));
-    }
+pub extern "C" fn teak_table_close(table: Option<Box<TableHandle>>) {
+    value(None, (), || drop(table));
 }
 
 /// A temporary table: the snapshot of its session may be older than it. To be called after each open.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_show_to_older_snapshots(table: *mut TableHandle) {
-    // SAFETY: the handle is open or NULL.
-    let table = unsafe { table.as_ref() };
-    value(table.map(|t| &*t.engine), (), || {
-        if let Some(t) = table {
-            t.table.show_to_older_snapshots();
-        }
-    });
+pub extern "C" fn teak_table_show_to_older_snapshots(table: Option<&TableHandle>) {
+    ask_table(table, |t| t.table.show_to_older_snapshots());
 }
 
 /// Valid until close.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_meta(table: *const TableHandle) -> RawBytes {
-    // SAFETY: the handle is open or NULL; it owns the table, whose metadata does not change.
-    unsafe { table.as_ref() }.map_or(RawBytes::NONE, |t| RawBytes::of(t.table.meta()))
+pub extern "C" fn teak_table_meta(table: Option<&TableHandle>) -> RawBytes {
+    table.map_or(RawBytes::NONE, |t| RawBytes::of(t.table.meta()))
 }
 
 /// What was found out about the table's rows, at most 2000 bytes: outlives a restart from the next checkpoint on, and
 /// goes with the rows.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_keep_digest(handle: *const TableHandle, digest: RawBytes) -> Status {
-    // SAFETY: the handle is open, the bytes readable.
-    unsafe { with_table(handle, |t| Ok(t.engine.core.keep_digest(&t.table, digest.slice())?)) }
+pub extern "C" fn teak_table_keep_digest(handle: Option<&TableHandle>, digest: Bytes<'_>) -> Status {
+    with_table(handle, |t| Ok(t.engine.core.keep_digest(&t.table, digest.slice())?))
 }
 
 /// Calls `visit` with what was told last, if anything is known.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_get_digest(
-    handle: *const TableHandle,
-    visit: extern "C" fn(*mut c_void, RawBytes),
-    context: *mut c_void,
+pub extern "C" fn teak_table_get_digest(
+    handle: Option<&TableHandle>,
+    visit: unsafe extern "C" fn(*mut c_void, RawBytes),
+    context: Context,
 ) -> Status {
-    // SAFETY: the handle is open.
-    unsafe {
-        with_table(handle, |t| {
-            if let Some(digest) = t.engine.core.digest(&t.table)? {
-                visit(context, RawBytes::of(&digest));
-            }
-            Ok(())
-        })
-    }
+    with_table(handle, |t| {
+        if let Some(digest) = t.engine.core.digest(&t.table)? {
+            context.tell(visit, RawBytes::of(&digest));
+        }
+        Ok(())
+    })
 }
 
 /// Number of its trees.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_trees(table: *const TableHandle) -> usize {
-    // SAFETY: the handle is open or NULL.
-    unsafe { table.as_ref() }.map_or(0, |t| t.table.trees())
+pub extern "C" fn teak_table_trees(table: Option<&TableHandle>) -> usize {
+    table.map_or(0, |t| t.table.trees())
 }
 
 /// What a table's file takes from the disk.
@@ -380,195 +341,151 @@ pub struct RawTableSpace {
 
 /// Asks the file system.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_get_space(handle: *const TableHandle, out: *mut RawTableSpace) {
-    // SAFETY: the handle is open or NULL.
-    let table = unsafe { handle.as_ref() };
-    let space = || RawTableSpace {
-        used_bytes: table.map_or(0, |t| t.table.used_bytes()),
-        free_bytes: table.map_or(0, |t| t.table.free_bytes()),
-    };
-    // SAFETY: the caller's structure.
-    unsafe { put(out, value(None, RawTableSpace { used_bytes: 0, free_bytes: 0 }, space)) };
+pub extern "C" fn teak_table_get_space(handle: Option<&TableHandle>, out: Out<'_, RawTableSpace>) {
+    let (used_bytes, free_bytes) = ask_table(handle, |t| (t.table.used_bytes(), t.table.free_bytes()));
+    put(out, RawTableSpace { used_bytes, free_bytes });
 }
 
 /// What could not be found out is 0.
 #[no_mangle]
-pub unsafe extern "C" fn teak_table_get_statistics(handle: *const TableHandle, out: *mut RawTableStatistics) {
-    let mut statistics = RawTableStatistics {
-        rows: 0,
-        data_bytes: 0,
-        index_bytes: 0,
-        next_counter: 1,
-        raw_bytes: 0,
-        changed_at: 0,
-    };
-    // SAFETY: the handle is open or NULL. Statistics that could not be had stay 0.
-    let _ = unsafe {
-        with_table(handle, |t| {
-            let table = &t.table;
-            statistics = RawTableStatistics {
-                rows: table.tree(0).entries(),
-                data_bytes: table.tree(0).disk_bytes(),
-                index_bytes: (1..table.trees()).map(|i| table.tree(i).disk_bytes()).sum(),
-                next_counter: table.counter().max(1),
-                raw_bytes: table.tree(0).raw_bytes(),
-                changed_at: table.tree(0).changed_at(),
-            };
-            Ok(())
+pub extern "C" fn teak_table_get_statistics(handle: Option<&TableHandle>, out: Out<'_, RawTableStatistics>) {
+    let none = RawTableStatistics { next_counter: 1, ..RawTableStatistics::default() };
+    let statistics = ask_table(handle, |TableHandle { table, .. }| {
+        Some(RawTableStatistics {
+            rows: table.tree(0).entries(),
+            data_bytes: table.tree(0).disk_bytes(),
+            index_bytes: (1..table.trees()).map(|i| table.tree(i).disk_bytes()).sum(),
+            next_counter: table.counter().max(1),
+            raw_bytes: table.tree(0).raw_bytes(),
+            changed_at: table.tree(0).changed_at(),
         })
-    };
-    // SAFETY: the result is writable.
-    unsafe { put(out, statistics) }
+    });
+    put(out, statistics.unwrap_or(none));
 }
 
 /// Of tree number `number`.
 #[no_mangle]
-pub unsafe extern "C" fn teak_tree_get_statistics(
-    handle: *const TableHandle,
+pub extern "C" fn teak_tree_get_statistics(
+    handle: Option<&TableHandle>,
     number: u32,
-    out: *mut RawTreeStatistics,
+    out: Out<'_, RawTreeStatistics>,
 ) -> Status {
-    // SAFETY: the handle is open, the result writable.
-    unsafe {
-        with_table(handle, |t| {
-            let tree = tree(t, number)?;
-            let (entries, leaves, disk_bytes) = (tree.entries(), tree.leaves(), tree.disk_bytes());
-            put(out, RawTreeStatistics { entries, leaves, disk_bytes });
-            Ok(())
-        })
-    }
+    with_table(handle, |t| {
+        let tree = tree(t, number)?;
+        let (entries, leaves, disk_bytes) = (tree.entries(), tree.leaves(), tree.disk_bytes());
+        put(out, RawTreeStatistics { entries, leaves, disk_bytes });
+        Ok(())
+    })
 }
 
 /// records_in_range: reads the leaves of the two ends of a short range if they are not in memory. TEAK_TABLE_CHANGED:
 /// the snapshot of the session, if there is one, is older than the tree.
 #[no_mangle]
-pub unsafe extern "C" fn teak_estimate_range(
-    session: *const SessionHandle,
-    handle: *const TableHandle,
+pub extern "C" fn teak_estimate_range(
+    session: Option<&SessionHandle>,
+    handle: Option<&TableHandle>,
     number: u32,
-    from: *const RawBound,
-    to: *const RawBound,
-    rows: *mut u64,
+    from: Option<&RawBound<'_>>,
+    to: Option<&RawBound<'_>>,
+    rows: Out<'_, u64>,
 ) -> Status {
-    // SAFETY: the handles are open, or the session's NULL, the bounds readable, the result writable.
-    unsafe {
-        with_table(handle, |t| {
-            if ask(session, |session| tree(t, number).is_ok_and(|tree| session.precedes(tree))) {
-                return Err(Stop::Core(Error::TableChanged));
-            }
-            let (mut low, mut high) = (Edge::default(), Edge::default());
-            low.set_end(end(from)?, Direction::Down);
-            high.set_end(end(to)?, Direction::Up);
-            let estimate = match (low.bound(), high.bound()) {
-                (Some(low), Some(high)) => tree(t, number)?.estimate(low, high)?,
-                _ => 0,
-            };
-            put(rows, estimate);
-            Ok(())
-        })
-    }
+    with_table(handle, |t| {
+        if ask(session, |session| tree(t, number).is_ok_and(|tree| session.precedes(tree))) {
+            return Err(Stop::Core(Error::TableChanged));
+        }
+        let (mut low, mut high) = (Edge::default(), Edge::default());
+        low.set_end(end(from)?, Direction::Down);
+        high.set_end(end(to)?, Direction::Up);
+        let estimate = match (low.bound(), high.bound()) {
+            (Some(low), Some(high)) => tree(t, number)?.estimate(low, high)?,
+            _ => 0,
+        };
+        put(rows, estimate);
+        Ok(())
+    })
 }
 
 /// Keys of up to `max_leaves` leaves spread over the tree, for cardinalities.
 #[no_mangle]
-pub unsafe extern "C" fn teak_tree_sample(
-    handle: *const TableHandle,
+pub extern "C" fn teak_tree_sample(
+    handle: Option<&TableHandle>,
     number: u32,
     max_leaves: usize,
-    out: *mut RawSample,
+    out: Out<'_, RawSample>,
 ) -> Status {
-    // SAFETY: the handle is open, the result writable.
-    unsafe {
-        with_table(handle, |t| {
-            let mut sample = Sample::default();
-            tree(t, number)?.sample(max_leaves, &mut |keys| sample.push_leaf(keys))?;
-            put(out, sample.into_raw());
-            Ok(())
-        })
-    }
+    with_table(handle, |t| {
+        let mut sample = SampledHandle::default();
+        tree(t, number)?.sample(max_leaves, &mut |keys| sample.push_leaf(keys))?;
+        put(out, sample.into_raw());
+        Ok(())
+    })
 }
 
 /// Gives it back; idempotent: empties `*sample`.
 #[no_mangle]
-pub unsafe extern "C" fn teak_sample_free(sample: *mut RawSample) {
-    // SAFETY: the shim's sample is writable or NULL.
-    let Some(sample) = (unsafe { sample.as_mut() }) else { return };
-    if !sample.owner.is_null() {
-        // SAFETY: the owner is a box turned raw by `Sample::into_raw`, and is forgotten below.
-        drop(unsafe { Box::from_raw(sample.owner.cast::<Sample>()) });
+pub extern "C" fn teak_sample_free(sample: Option<&mut RawSample>) {
+    if let Some(sample) = sample {
+        let (keys, leaf_ends) = (std::ptr::null(), std::ptr::null());
+        *sample = RawSample { keys, n_keys: 0, leaf_ends, n_leaves: 0, owner: None };
     }
-    let (keys, leaf_ends, owner) = (std::ptr::null(), std::ptr::null(), std::ptr::null_mut());
-    *sample = RawSample { keys, n_keys: 0, leaf_ends, n_leaves: 0, owner };
 }
 
 /// AUTO_INCREMENT: one atomic counter per table, no lock. Reserves `n` values `offset + k * increment` at or after the
 /// counter; `*first` is the first. `increment` 0 counts as 1. The new counter is persisted with the session's next log
 /// write.
 #[no_mangle]
-pub unsafe extern "C" fn teak_counter_reserve(
-    session: *const SessionHandle,
-    table: *const TableHandle,
+pub extern "C" fn teak_counter_reserve(
+    session: Option<&SessionHandle>,
+    table: Option<&TableHandle>,
     offset: u64,
     increment: u64,
     n: u64,
-    first: *mut u64,
+    first: Out<'_, u64>,
 ) -> Status {
-    // SAFETY: the handles are open, the result writable.
-    unsafe {
-        with_reader(session, |session| {
-            let t = table.as_ref().ok_or(Stop::Misuse("no table"))?;
-            put(first, counter::reserve(session.txn().ok(), &t.table, offset, increment, n)?);
-            Ok(())
-        })
-    }
+    with_reader(session, |session| {
+        let t = table.ok_or(Stop::Misuse("no table"))?;
+        put(first, counter::reserve(session.txn().ok(), &t.table, offset, increment, n)?);
+        Ok(())
+    })
 }
 
 /// An explicit value was stored: the next value given out is greater than `value`.
 #[no_mangle]
-pub unsafe extern "C" fn teak_counter_raise(
-    session: *const SessionHandle,
-    table: *const TableHandle,
+pub extern "C" fn teak_counter_raise(
+    session: Option<&SessionHandle>,
+    table: Option<&TableHandle>,
     given: u64,
 ) {
-    // SAFETY: the handles are open. What cannot fail has no status.
-    let _ = unsafe {
-        with_reader(session, |session| {
-            let t = table.as_ref().ok_or(Stop::Misuse("no table"))?;
-            counter::raise(session.txn().ok(), &t.table, given);
-            Ok(())
-        })
-    };
+    let _ = with_reader(session, |session| {
+        let t = table.ok_or(Stop::Misuse("no table"))?;
+        counter::raise(session.txn().ok(), &t.table, given);
+        Ok(())
+    });
 }
 
 /// The next value, at least 1.
 #[no_mangle]
-pub unsafe extern "C" fn teak_counter_get(table: *const TableHandle) -> u64 {
-    // SAFETY: the handle is open or NULL.
-    unsafe { table.as_ref() }.map_or(1, |t| t.table.counter().max(1))
+pub extern "C" fn teak_counter_get(table: Option<&TableHandle>) -> u64 {
+    table.map_or(1, |t| t.table.counter().max(1))
 }
 
 /// CREATE/ALTER ... AUTO_INCREMENT = value, reset_auto_increment: also downwards. Within a transaction; persisted as
 /// above.
 #[no_mangle]
-pub unsafe extern "C" fn teak_counter_set(
-    session: *const SessionHandle,
-    table: *const TableHandle,
+pub extern "C" fn teak_counter_set(
+    session: Option<&SessionHandle>,
+    table: Option<&TableHandle>,
     next: u64,
 ) -> Status {
-    // SAFETY: the handles are open.
-    unsafe {
-        with_session(session, |session| {
-            let t = table.as_ref().ok_or(Stop::Misuse("no table"))?;
-            counter::set(session.txn()?, &t.table, next);
-            Ok(())
-        })
-    }
+    with_session(session, |session| {
+        let t = table.ok_or(Stop::Misuse("no table"))?;
+        counter::set(session.txn()?, &t.table, next);
+        Ok(())
+    })
 }
 
 /// Hidden primary key, never reused. Store big-endian.
 #[no_mangle]
-pub unsafe extern "C" fn teak_next_row_id(handle: *mut TableHandle) -> u64 {
-    // SAFETY: the handle is open or NULL.
-    let table = unsafe { handle.as_ref() };
-    value(table.map(|t| &*t.engine), 0, || table.map_or(0, |t| t.table.next_row_id()))
+pub extern "C" fn teak_next_row_id(table: Option<&TableHandle>) -> u64 {
+    ask_table(table, |t| t.table.next_row_id())
 }

@@ -1,10 +1,11 @@
 //! What there is to say of every tree of every table, for information_schema.TEAK_TABLES.
 
 use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
 
 use teak_core::Error;
 
-use super::border::RawBytes;
+use super::border::{Context, RawBytes};
 use super::engine::with_engine;
 use super::status::Status;
 use teak_core::server::{Table, Tree};
@@ -67,30 +68,26 @@ fn report(name: &str, number: usize, table: &Table) -> RawTreeReport {
 
 /// Calls `visit` for every tree of every table, until it returns something but 0. Tables that are damaged are left out.
 #[no_mangle]
-pub unsafe extern "C" fn teak_trees_report(
-    handle: *const EngineHandle,
+pub extern "C" fn teak_trees_report(
+    handle: Option<&Arc<EngineHandle>>,
     visit: unsafe extern "C" fn(*mut c_void, *const RawTreeReport) -> c_int,
-    context: *mut c_void,
+    context: Context,
 ) -> Status {
-    // SAFETY: the handle is open.
-    unsafe {
-        with_engine(handle, |engine| {
-            for name in engine.core.table_names("")? {
-                let table = match engine.core.open_table(&name) {
-                    Ok(table) => table,
-                    // Dropped since the names were read, or damaged: the others are of interest all the same.
-                    Err(Error::NoSuchTable(_) | Error::Corrupt { .. }) => continue,
-                    Err(error) => return Err(error.into()),
-                };
-                for number in 0..table.trees() {
-                    let tree = report(&name, number, &table);
-                    // SAFETY: the shim's function takes its own context and a report that lives until it returns.
-                    if visit(context, &tree) != 0 {
-                        return Ok(());
-                    }
+    with_engine(handle, |engine| {
+        for name in engine.core.table_names("")? {
+            let table = match engine.core.open_table(&name) {
+                Ok(table) => table,
+                // Dropped since the names were read, or damaged: the others are of interest all the same.
+                Err(Error::NoSuchTable(_) | Error::Corrupt { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            for number in 0..table.trees() {
+                let tree = report(&name, number, &table);
+                if context.tell(visit, &tree) != 0 {
+                    return Ok(());
                 }
             }
-            Ok(())
-        })
-    }
+        }
+        Ok(())
+    })
 }

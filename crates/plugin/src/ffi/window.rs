@@ -13,7 +13,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use super::border::{CursorHandle, SessionHandle};
+use super::border::CursorHandle;
 use teak_core::server::{Items, Listed, Table, Window};
 use teak_rows::bounds::Direction;
 use teak_rows::outcome::Result;
@@ -322,13 +322,4 @@ impl Windows {
             None => tables.push((Arc::as_ptr(table), window)),
         }
     }
-}
-
-/// The windows of a session that is NULL end nowhere.
-///
-/// # Safety
-/// `session` is NULL or open, and used by this thread.
-pub unsafe fn windows_of<'a>(session: *const SessionHandle) -> Option<&'a Windows> {
-    // SAFETY: by the contract of this function.
-    unsafe { session.as_ref() }.map(|session| &session.windows)
 }
