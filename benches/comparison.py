@@ -9,7 +9,7 @@ import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests/kit"))
 from server import Server  # pylint: disable=wrong-import-position
 
 # Tables in memory may have as much as there is; the server's own temporary tables may not.

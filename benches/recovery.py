@@ -24,7 +24,7 @@ import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests/kit"))
 from server import Server, conflicted  # pylint: disable=wrong-import-position
 
 MIB = 1 << 20

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests/kit"))
 from server import Server  # pylint: disable=wrong-import-position
 
 SCHEMA = "CREATE TABLE t{} (id INT PRIMARY KEY, a INT NOT NULL, b VARCHAR(40) NOT NULL, KEY a (a), KEY b (b)) ENGINE={}"

@@ -1,0 +1,80 @@
+-- Columns of other types beside writers (ALGORITHM=INPLACE, LOCK=NONE), where InnoDB copies; tests/answers/sql/type_changes.sql compares what comes of it.
+set sql_mode = 'STRICT_TRANS_TABLES';
+create table t (id int not null auto_increment primary key, a int, s varchar(20) character set latin1, c char(10) character set utf8mb3, d datetime(3), e enum ('x', 'y'), b bit(3), key a (a), key s (s(4)), key c (c));
+insert into t (a, s, c, d, e, b) select seq, concat('text ', seq), seq, '2020-01-01 00:00:00' + interval seq day, 1 + seq % 2, seq % 8 from seq_1_to_300;
+alter table t modify id bigint not null auto_increment, algorithm=inplace, lock=none;
+alter table t modify a bigint unsigned, modify c char(10) character set utf8mb4, algorithm=inplace, lock=none;
+alter table t modify a varchar(20), modify e enum ('y', 'x'), modify d date, modify b int, algorithm=inplace, lock=none;
+alter table t convert to character set utf8mb4, algorithm=inplace, lock=none;
+alter table t force, algorithm=inplace, lock=none;
+select count(*), sum(id), sum(a), sum(crc32(s)), sum(crc32(c)), sum(crc32(d)), sum(crc32(e)), sum(b) from t;
+select id, a, s, c, d, e, b from t force index (s) where s like 'text 17%' order by id limit 3;
+-- By less than that.
+alter table t modify a int, algorithm=nocopy;
+alter table t modify a int, algorithm=instant;
+alter table t modify a int, algorithm=inplace, lock=shared;
+alter table t modify a bigint, algorithm=copy, lock=none;
+alter table t modify a bigint, lock=none;
+-- Not instant: shorter, another type, another number of length bytes in an index, words of an ENUM in another order.
+create table a (id int primary key, s varchar(40) not null, t varchar(200), n int, e enum ('x', 'y'), key s (s), key t (t), key n (n));
+insert into a select seq, concat('s', seq), concat('t', seq), seq, 1 + seq % 2 from seq_1_to_20;
+alter table a modify s varchar(10) not null, algorithm=instant;
+alter table a modify t varchar(30), algorithm=instant;
+alter table a modify t varchar(300), algorithm=instant;
+alter table a modify n bigint, algorithm=instant;
+alter table a modify e enum ('y', 'x'), algorithm=instant;
+alter table a modify s varchar(10) not null, modify t varchar(300), modify n bigint, modify e enum ('y', 'x'), lock=none;
+select e, count(*), sum(n), min(s), max(t) from a force index (n) where n > 0 group by e;
+show create table a;
+-- Errors are those of the copy.
+alter table t modify a tinyint, algorithm=inplace, lock=none;
+alter table t modify s varchar(3), lock=none;
+alter table t add unique key e (e), modify a varchar(10), lock=none;
+update t set a = null where id = 7;
+alter table t modify a varchar(10) not null, lock=none;
+-- Without strict mode: what gives every value as it was, and the rest by copy.
+set sql_mode = '';
+alter table t modify a varchar(20), algorithm=inplace, lock=none;
+alter table t modify b bigint, modify c char(20) character set utf8mb4, force, algorithm=inplace, lock=none;
+alter table t modify id bigint unsigned not null auto_increment, algorithm=inplace, lock=none;
+alter ignore table t modify a varchar(20), algorithm=inplace, lock=none;
+create table w (id int not null auto_increment primary key, u smallint unsigned, s varchar(100), key u (u, s));
+insert into w (u, s) select 65535 - seq, concat('s', seq) from seq_1_to_300;
+alter table w modify id bigint not null auto_increment, modify u int, modify s varchar(1000), algorithm=inplace, lock=none;
+select max(id), sum(u), sum(crc32(s)) from w force index (u) where u > 0;
+set sql_mode = 'STRICT_TRANS_TABLES';
+-- What is copied all the same.
+alter table t add column g int as (b + 1) stored;
+alter table t modify b varchar(10), algorithm=inplace;
+alter table t drop column g, add column g int as (b + 1) virtual;
+alter table t modify b varchar(10), algorithm=inplace, lock=none;
+-- But for a column beside it.
+alter table t modify d datetime, algorithm=inplace, lock=none;
+alter table t add key g (g);
+alter table t modify b int, algorithm=inplace;
+alter table t drop key g;
+alter table t modify id int unsigned not null auto_increment, algorithm=inplace;
+create table n (id int not null, v int, key (id));
+alter table n modify id bigint not null auto_increment, algorithm=inplace;
+alter table n modify id int not null auto_increment, algorithm=inplace;
+create table p (n int not null, v int, primary key (n)) partition by key (n) partitions 3;
+insert into p select seq, seq from seq_1_to_100;
+alter table p modify n bigint not null, algorithm=inplace;
+alter table p modify v varchar(10), algorithm=inplace, lock=none;
+select count(*), sum(n), sum(v) from p;
+create table v (id int primary key, a int) with system versioning;
+set system_versioning_alter_history = keep;
+alter table v modify a varchar(10), algorithm=inplace;
+create table parent (id int primary key, v varchar(10), key (v));
+create table child (id int primary key, w varchar(10), n int, foreign key (w) references parent (v));
+insert into parent values (1, 'one');
+insert into child values (1, 'one', 5);
+alter table child modify n varchar(10), algorithm=inplace, lock=none;
+alter table child modify w char(10), algorithm=inplace;
+alter table parent modify v char(10), algorithm=inplace;
+set foreign_key_checks = 0;
+alter table parent modify v char(10), algorithm=inplace;
+select table_name, count(*) from information_schema.teak_tables where table_schema in (database(), '#rebuild') group by table_name order by table_name;
+check table t, a, w, p, child, parent extended;
+show create table t;
+show create table w;
