@@ -2,6 +2,8 @@
 
 .PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-online-ddl apps limits fresh
 .DEFAULT_GOAL := help
+# Benchmarks share tests/kit with the tests.
+export PYTHONPATH := $(CURDIR)/tests
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,11 +27,11 @@ test: ## everything that CI runs
 	@scripts/test.sh
 
 mtr: ## MariaDB's own storage engine suites and tests of foreign keys, Teak's outputs against InnoDB's
-	@tests/answers/mtr/run.sh
-	@tests/answers/foreign_keys/run.sh
+	@tests/run mtr
+	@tests/run foreign_keys
 
 mtr-all: mtr ## the same, and 1,000 tests of MariaDB's suites main, innodb, parts, binlog and others: an hour
-	@tests/answers/mtr/suites.sh
+	@tests/run mtr suites
 
 format: ## put Rust and C++ sources into the form that `make test` checks
 	@cargo fmt --all
@@ -39,32 +41,32 @@ clean: down ## stop the server and remove target, build and var
 	rm -rf target build var
 
 soak-kill: ## 500 rounds of killing a server under load
-	@TEAK_KILL_ROUNDS=500 tests/crash/kill/run.sh
+	@tests/run kill --rounds 500
 
 soak-memory: ## every kind of work in a memory group, in random order, the server killed now and then: an hour
-	@tests/size/limits/soak.sh bound
+	@tests/run limits bound --minutes 60
 
 soak-isolation: ## histories of concurrent transactions searched for anomalies, five minutes a level and kind of list: two hours
-	@tests/answers/isolation/run.sh --seconds 300
+	@tests/run isolation --seconds 300
 
 soak-ddl: ## 300 rounds of killing a server in the middle of DDL
-	@TEAK_DDL_ROUNDS=300 tests/crash/ddl/run.sh
+	@tests/run ddl --rounds 300
 
 soak-warm: ## each SQL test 5 times while another session uses and changes its tables between its statements: an hour
-	@TEAK_WARM_ROUNDS=5 tests/answers/sql/run.sh warm_all
+	@tests/run sql warm --all --rounds 5
 
 soak-atomic: ## MariaDB's suite atomic: DDL killed at named points of its debug server, which is built first; 40 minutes
-	@tests/crash/atomic/soak.sh
+	@tests/run atomic
 
 soak-debug: ## tests/answers/sql and MariaDB's storage engine suites on the debug server, whose assertions check each call of the engine
-	@TEAK_SQL_TIMEOUT=300 scripts/debug-server.sh tests/answers/sql/run.sh
-	@scripts/debug-server.sh tests/answers/mtr/run.sh
+	@TEAK_SQL_TIMEOUT=300 scripts/debug-server.sh tests/run sql
+	@scripts/debug-server.sh tests/run mtr
 
 soak-differential: ## random tables and statements in Teak and InnoDB side by side, eight hours of them; TEAK_SEED for others
-	@tests/answers/differential/run.sh --seconds 28800 --keep-going --shrink-seconds 300
+	@tests/run differential --seconds 28800 --keep-going --shrink-seconds 300
 
 soak-plans: ## more of tests/answers/sql under each of nine settings of the optimizer and of memory, beside InnoDB
-	@TEAK_SQL_PLANS=yes TEAK_SQL_TIMEOUT=300 tests/answers/sql/run.sh
+	@TEAK_SQL_TIMEOUT=300 tests/run sql --plans
 
 soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks, simulated; 10,000 of transactions against the model
 	@TEAK_SEEDS=10000 cargo test --profile checked -p teak-core --test crash --test model
@@ -73,15 +75,16 @@ soak-schedules: ## 20,000 schedules of each test of what is lock-free, and of gr
 	@TEAK_SCHEDULES=20000 scripts/test.sh schedules
 
 soak-damage: ## 10 minutes of work beside damaged tables, and 2,000 rounds of flipped bits in the files of a stopped engine
-	@TEAK_BESIDE_SECONDS=600 TEAK_FLIP_ROUNDS=2000 tests/crash/damage/run.sh
+	@tests/run damage beside --seconds 600
+	@tests/run damage flips --rounds 2000
 
 soak-backup-matrix: ## 49 set-ups of a server, each backed up, restored and compared, or refused: 15 minutes
-	@TEAK_BACKUP_MATRIX=all tests/tools/backup/run.sh matrix
+	@tests/run backup matrix --all
 
 soak-hostile: ## 300,000 mutations of each file in the corpora of the decoders
 	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-core --test hostile
 	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-client -p teak-sql hostile
-	@TEAK_MUTATIONS=300000 tests/crash/metadata/run.sh
+	@TEAK_MUTATIONS=300000 tests/run metadata
 
 bench: ## sysbench, Teak against InnoDB, medians of 3 runs: about half an hour, on an idle machine
 	@benches/sysbench.sh
@@ -132,10 +135,12 @@ bench-online-ddl: ## ADD INDEX, ADD UNIQUE, OPTIMIZE, ADD COLUMN beside writers,
 	@/usr/bin/python3 benches/online_ddl.py $(ONLINE_DDL)
 
 apps: ## SQLAlchemy, Django and others, from the package registries, on Teak and on InnoDB, results compared; APPS="django" for one
-	@tests/answers/apps/apps.sh $(APPS)
+	@tests/run apps $(APPS)
 
 limits: ## memory while three times the cache is loaded; restart after kill -9 with 1 GiB of log
-	@tests/size/limits/soak.sh
+	@tests/run limits memory
+	@tests/run limits large_values
+	@tests/run limits restart
 
 fresh: ## README's commands in a minimal Debian 12 made by debootstrap, from a clone of HEAD; needs root; half an hour; FRESH=up for one of them
 	@scripts/fresh.sh $(FRESH)

@@ -19,9 +19,8 @@ import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "tests/kit"))
 
-from server import Server  # noqa: E402
+from kit.server import Server
 
 TEAK = os.path.join(ROOT, "build", "bin", "teak")
 PLUGIN = os.path.join(ROOT, "build", "plugin")

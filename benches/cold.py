@@ -16,7 +16,7 @@ import time
 
 from comparison import base_options
 from engine import write_rows
-from server import Server
+from kit.server import Server
 
 TABLE = "id INT PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY k (k)"
 SORTED = "SET optimizer_switch='mrr=on,mrr_sort_keys=on,mrr_cost_based=off', join_cache_level=6, mrr_buffer_size=4194304, join_buffer_size=4194304"

@@ -15,14 +15,12 @@ import random
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "tests/kit"))
 
-from server import Server  # noqa: E402
+from kit.server import Server
 
 PLUGIN = os.path.join(ROOT, "build", "plugin", "ha_teak.so")
 ROWS = 100_000

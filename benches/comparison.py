@@ -4,13 +4,11 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests/kit"))
-from server import Server  # pylint: disable=wrong-import-position
+from kit.server import Server
 
 # Tables in memory may have as much as there is; the server's own temporary tables may not.
 TABLES_IN_MEMORY = ["--max-heap-table-size=16G", "--tmp-table-size=64M", "--teak-memory-max-size=16G"]

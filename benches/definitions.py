@@ -13,14 +13,12 @@ import argparse
 import os
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "tests/kit"))
 
-from server import Server  # noqa: E402
+from kit.server import Server
 
 CHANGES = [
     "ADD a INT NOT NULL DEFAULT 5",

@@ -16,7 +16,7 @@ import time
 import pymysql
 
 import external_report
-from cgroup import MemoryLimit
+from kit.cgroup import MemoryLimit
 from comparison import Comparison, machine, parse_limited, plugin_options, size_of
 
 # Form of a table: engine, and options of the table.

@@ -21,16 +21,14 @@ import argparse
 import os
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 
 import pymysql
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "tests/kit"))
 
-from server import Server  # noqa: E402
+from kit.server import Server
 
 ROWS = 200_000
 GATHERED = 960

@@ -20,9 +20,8 @@ import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "tests/kit"))
 
-from server import Server  # noqa: E402
+from kit.server import Server
 
 PLUGIN = os.path.join(ROOT, "build", "plugin", "ha_teak.so")
 # Of the keys that there are at the beginning, so that new ones lie between them.

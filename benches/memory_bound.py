@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Data larger than memory: sysbench's workloads and the Insert Benchmark, each engine in turn on a server of its own with limited memory.
 
-The limit (benches/cgroup.py) counts the kernel's cache of the server's files. Each engine takes part with the same cache, and once
+The limit (tests/kit/cgroup.py) counts the kernel's cache of the server's files. Each engine takes part with the same cache, and once
 more (-whole) with as much of the group's memory as it may have. A server that the kernel kills for memory is a result of the step
 that it happened in, is started again, and goes on with the next one. Exits with 1 if anything failed, such a kill included.
 """
@@ -23,7 +23,7 @@ import pymysql
 import insert_benchmark
 import memory_bound_report
 import memory_bound_sysbench
-from cgroup import MemoryLimit
+from kit.cgroup import MemoryLimit
 from comparison import database, machine, parse_limited, size_of
 from linkbench import DATA_FILES
 from memory_bound_sides import ENGINES, SIDES, WHOLE, engine_of, options_of

@@ -20,15 +20,13 @@ import os
 import random
 import shutil
 import statistics
-import sys
 import tempfile
 import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path.insert(0, os.path.join(ROOT, "tests/kit"))
 
-from server import Server  # noqa: E402
+from kit.server import Server
 
 PLUGIN = os.path.join(ROOT, "build", "plugin")
 ENGINES = ("Teak", "InnoDB")

@@ -18,14 +18,12 @@ import random
 import shutil
 import statistics
 import subprocess
-import sys
 import threading
 import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests/kit"))
-from server import Server, conflicted  # pylint: disable=wrong-import-position
+from kit.server import Server, conflicted
 
 MIB = 1 << 20
 CLIENTS = 8

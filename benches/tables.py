@@ -13,12 +13,10 @@ is one that nobody waits for, as when the log has grown, and one that somebody a
 
 import argparse
 import os
-import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests/kit"))
-from server import Server  # pylint: disable=wrong-import-position
+from kit.server import Server
 
 SCHEMA = "CREATE TABLE t{} (id INT PRIMARY KEY, a INT NOT NULL, b VARCHAR(40) NOT NULL, KEY a (a), KEY b (b)) ENGINE={}"
 ROWS = "INSERT INTO t{} SELECT seq, seq * 7919 % 100, SHA1(seq) FROM seq_1_to_50"

@@ -5,7 +5,7 @@
 # plugin/ha_teak.so. The first time takes 20 minutes on two cores and 2 GB; everything else that a test needs (clients,
 # messages, system tables) is the distribution's.
 #
-# usage: scripts/debug-server.sh [COMMAND...]     for example: scripts/debug-server.sh tests/answers/sql/run.sh
+# usage: scripts/debug-server.sh [COMMAND...]     for example: scripts/debug-server.sh tests/run sql
 #
 # The command runs with that server first in PATH, and with TEAK_PLUGIN_DIR.
 set -euo pipefail

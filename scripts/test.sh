@@ -60,18 +60,16 @@ step_schedules() {
 step_build() { scripts/build.sh; }
 
 # The rest of MariaDB's suites, too long for CI: not among all steps.
-step_mtr_all() { TEAK_STEP_SECONDS=${TEAK_STEP_SECONDS:-7200} limited tests/answers/mtr/suites.sh; }
-
-# The tests that need a server or several crates: each directory with a run.sh under those of tests/.
-suites() { find tests -mindepth 3 -maxdepth 3 -name run.sh -perm -u+x -printf '%h\n' | xargs -r -n 1 basename | sort; }
+step_mtr_all() { TEAK_STEP_SECONDS=${TEAK_STEP_SECONDS:-7200} limited tests/run mtr suites; }
 
 all_steps() {
     printf '%s\n' setup rustfmt clippy clang_format shellcheck style doc rust schedules build
-    suites
+    # The tests that need a server or several crates.
+    tests/run --list
 }
 
 run_step() {
-    if declare -F "step_$1" >/dev/null; then "step_$1"; else limited tests/*/"$1"/run.sh; fi
+    if declare -F "step_$1" >/dev/null; then "step_$1"; else limited tests/run "$1"; fi
 }
 
 # count_tests LOG: adds up 'N passed, N failed' lines and cargo's 'test result:' lines; prints "passed failed".

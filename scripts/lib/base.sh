@@ -9,6 +9,8 @@ PLUGIN_DIR=${TEAK_PLUGIN_DIR:-$BUILD/plugin}
 # Shared between clones of one user, because the private headers cost a 115 MB download.
 CACHE=${TEAK_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/teak}
 export ROOT BUILD PLUGIN_DIR CACHE
+# Benchmarks and tests share tests/kit.
+export PYTHONPATH=$ROOT/tests
 # A login of a plain user has no sbin in its PATH, and rustup is not always in it.
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin
 
@@ -52,21 +54,4 @@ need_space() {
     free=$(df -Pm "$1" | awk 'NR == 2 { print $4 }')
     [ "$free" -ge "$2" ] || die "$1 has $free MiB free, but $3 needs about $2 MiB." \
         "Make room there (df -h $1), or move the clone to a larger disk."
-}
-
-# work_in NAME: a directory of its own for a test's servers, in $work. When the script ends it goes, and the servers'
-# error logs go to $BUILD/NAME: that of $work/server as error.log, of $work/replica as replica.log.
-work_in() {
-    work=$(mktemp -d "/tmp/teak-$1.XXXXXX")
-    kept_logs=$BUILD/$1
-    trap keep_logs EXIT
-}
-keep_logs() {
-    local log name
-    mkdir -p "$kept_logs"
-    for log in "$work"/*/error.log; do
-        name=$(basename "$(dirname "$log")")
-        cp -f "$log" "$kept_logs/${name/#server/error}.log" 2>/dev/null || true
-    done
-    rm -rf "$work"
 }

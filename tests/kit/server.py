@@ -57,23 +57,6 @@ def attempt(connection, statements, source):
         return False
 
 
-def carry_out(tests, names, server, options):
-    """Runs those of `tests` whose names are in `names`, or all, one after the other on the server, which is new; the first that fails ends it."""
-    server.install()
-    server.start(options)
-    passed = 0
-    try:
-        for test in tests:
-            if not names or test.__name__ in names:
-                began = time.monotonic()
-                test(server)
-                passed += 1
-                print(f"{test.__name__}: passed ({time.monotonic() - began:.1f} s)", flush=True)
-    finally:
-        server.kill()
-    print(f"{passed} passed, 0 failed")
-
-
 def own_plugins(directory, plugin_dir):
     """A copy of a directory of plugins, in which those of Debian can be put beside Teak's."""
     plugins = os.path.join(directory, "plugins")

@@ -1,7 +1,7 @@
 """What clients of several tests write, one transaction for each step. Each is a base of a client, beside that test's own, which has `connection`,
 `number` and `random`, and calls `step` with the number of the transaction."""
 
-from server import attempt
+from kit.server import attempt
 
 # A statement of a loader: more than goes through the log.
 LOADED_ROWS = 2000

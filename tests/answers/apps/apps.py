@@ -10,18 +10,18 @@ An application is a module of this directory with
 What InnoDB passes and Teak does not is a difference; so is another outcome of a step. Differences that have a reason are in known-differences.txt. Ends with
 'N passed, N failed': failed are the differences without a reason."""
 
-import argparse
 import importlib
 import json
 import os
 import subprocess
 import sys
 
+from kit.options import parser
+from kit.server import Server, free_port
+
+from place import Place, Unavailable
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../../kit"))
-sys.path.insert(0, HERE)
-from place import Place, Unavailable  # pylint: disable=wrong-import-position
-from server import Server, free_port  # pylint: disable=wrong-import-position
 
 ENGINES = ("InnoDB", "Teak")
 APPLICATIONS = ("sqlalchemy", "django", "sequelize", "mysql2", "go_sql_driver", "connector_j", "mydumper", "pt_osc", "wordpress", "mediawiki",
@@ -90,12 +90,10 @@ def compare(name, outcomes, known):
 
 def main():
     """Runs the chosen applications."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--engine", choices=ENGINES, action="append", help="run only on this one; results of the other are those of its last run")
-    parser.add_argument("applications", nargs="*", metavar="APPLICATION", help=", ".join(APPLICATIONS))
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--engine", choices=ENGINES, action="append", help="run only on this one; results of the other are those of its last run")
+    options.add_argument("applications", nargs="*", metavar="APPLICATION", help=", ".join(APPLICATIONS))
+    arguments = options.parse_args()
     known = known_differences()
     passed = failed = 0
     for name in arguments.applications or APPLICATIONS:

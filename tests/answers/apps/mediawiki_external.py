@@ -12,11 +12,12 @@ import time
 
 import pymysql
 
+from kit.server import free_port
+
 import mediawiki_place
 import wiki_reader
 import wiki_texts
 from mediawiki_place import Wiki
-from server import free_port  # pylint: disable=wrong-import-position
 
 # Table options that the second form of the test gives to the tables of blobs.
 OPTIONS = "SIMILARITY=YES RECOMPRESS=YES"

@@ -2,22 +2,21 @@
 """Random tables and random statements, the same in InnoDB and in Teak, whatever a user may write: rows, counts, errors, warnings and definitions must be the
 same. A history that shows a difference is made smaller by itself and printed as SQL. Prints 'N passed, N failed', a history each."""
 
-import argparse
-import os
 import random
 import sys
 import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server, free_port  # pylint: disable=wrong-import-position
+from kit.options import parser, seed
+from kit.replicas import PRIMARY_OPTIONS
+from kit.server import Server, free_port
 
-from known import Uses  # pylint: disable=wrong-import-position
-from pair import Conflict, Difference, Pair  # pylint: disable=wrong-import-position
-from replica import PRIMARY_OPTIONS, Alone, Replica  # pylint: disable=wrong-import-position
-from shrink import shrunk  # pylint: disable=wrong-import-position
-from statements import Writer  # pylint: disable=wrong-import-position
+from known import Uses
+from pair import Conflict, Difference, Pair
+from replica import Alone, Replica
+from shrink import shrunk
+from statements import Writer
 
 # Each kind of history: what its tables may have, how many sessions, settings of both sides, settings of Teak's.
 KINDS = {
@@ -152,17 +151,15 @@ def report(runner, kind, seed, steps, difference, arguments):
 
 def main():
     """Plays histories until the time is up or their number is reached."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--seed", type=int, required=True, help="of the first history; those after it have the next ones")
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--histories", type=int, default=10**9)
-    parser.add_argument("--length", type=int, default=120, help="statements of a history")
-    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
-    parser.add_argument("--shrink-seconds", type=float, default=60)
-    parser.add_argument("--keep-going", action="store_true", help="after a difference, too")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--seconds", type=float, default=60)
+    options.add_argument("--histories", type=int, default=10**9)
+    options.add_argument("--length", type=int, default=120, help="statements of a history")
+    options.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
+    options.add_argument("--shrink-seconds", type=float, default=60)
+    options.add_argument("--keep-going", action="store_true", help="after a difference, too")
+    arguments = options.parse_args()
+    arguments.seed = seed(1)
 
     followed = any(kind in FOLLOWED for kind in arguments.kinds)
     port = free_port() if followed else None

@@ -3,14 +3,12 @@ What each statement gives is compared at once (rows, counts, errors, warnings), 
 
 import os
 import re
-import sys
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from asking import nothing_prepared, wait_until  # pylint: disable=wrong-import-position
+from kit.asking import nothing_prepared, wait_until
 
-from known import APART, CONFLICTS, Case, Uses, other_order, reason, spoils_index, without_index  # pylint: disable=wrong-import-position
+from known import APART, CONFLICTS, Case, Uses, other_order, reason, spoils_index, without_index
 
 DATABASES = {"InnoDB": "d_i", "Teak": "d_t"}
 GONE = {0, 2006, 2013, 2014, 2055}

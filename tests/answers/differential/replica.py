@@ -3,17 +3,15 @@ replicas stop or differ with indexes over virtual columns and minimal row images
 
 import os
 import re
-import sys
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../servers/replication"))
-from replication import PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, let_replicate  # pylint: disable=wrong-import-position
-from asking import nothing_prepared, wait_until  # pylint: disable=wrong-import-position
-from server import Server  # pylint: disable=wrong-import-position
+from kit.asking import nothing_prepared, wait_until
+from kit.replicas import REPLICA_OPTIONS, follow, let_replicate
+from kit.server import Server
 
-from known import STOPS, Case, reason, ruled  # pylint: disable=wrong-import-position
-from pair import DATABASES, Conflict, Difference, Pair, compare_rows, programs  # pylint: disable=wrong-import-position
+from known import STOPS, Case, reason, ruled
+from pair import DATABASES, Conflict, Difference, Pair, compare_rows, programs
 
 TEAK = DATABASES["Teak"]
 

@@ -3,18 +3,13 @@
 
 All loops are procedures, so that a second has tens of thousands of looks. Each way of looking has a table of its own with a writer and a reader. Prints the number
 of looks and of steps back, a way each, and 'N passed, N failed'.
-
-usage: downwards.py --plugin-dir DIRECTORY --directory DIRECTORY [--seconds N] [--engine ENGINE]
 """
 
-import argparse
-import os
 import sys
 import threading
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../../kit"))
-from server import Server  # pylint: disable=wrong-import-position
+from kit.options import parser
+from kit.server import Server
 
 OPTIONS = ["--teak-flush-log-at-trx-commit=0", "--innodb-flush-log-at-trx-commit=0"]
 SCHEMA = "(id BIGINT PRIMARY KEY, k INT NOT NULL, place BIGINT NOT NULL, filler VARCHAR(40) NOT NULL, KEY (place), UNIQUE KEY (k, place))"
@@ -83,12 +78,9 @@ def beside_a_writer(server, name, look, engine, seconds):
 
 def main():
     """All ways, one after the other, each for its part of the time."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--seconds", type=float, default=3, help="in all")
-    parser.add_argument("--engine", default="Teak")
-    arguments = parser.parse_args()
+    options = parser(__doc__, engine='Teak')
+    options.add_argument("--seconds", type=float, default=3, help="in all")
+    arguments = options.parse_args()
     server, results = Server(arguments.directory, arguments.plugin_dir), []
     server.install()
     server.start(OPTIONS)

@@ -5,20 +5,17 @@ Each run has a level and a kind of list (lists.py), some also DDL or kills of th
 reported. InnoDB at REPEATABLE READ, which loses updates, shows that the search finds something. Prints 'N passed, N failed', a run each.
 """
 
-import argparse
-import os
 import sys
 import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../../kit"))
-sys.path.insert(0, HERE)
-import lists as list_kinds  # pylint: disable=wrong-import-position
-from anomalies import KINDS, READ_COMMITTED_ALLOWS, SERIALIZABLE_ALLOWS, SNAPSHOT_ALLOWS, Analysis  # pylint: disable=wrong-import-position
-from clients import Changer, Client, Keys  # pylint: disable=wrong-import-position
-from history import COMMITTED  # pylint: disable=wrong-import-position
-from server import Server  # pylint: disable=wrong-import-position
+from kit.options import parser, seed
+from kit.server import Server
+
+import lists as list_kinds
+from anomalies import KINDS, READ_COMMITTED_ALLOWS, SERIALIZABLE_ALLOWS, SNAPSHOT_ALLOWS, Analysis
+from clients import Changer, Client, Keys
+from history import COMMITTED
 
 ALLOWED = {"READ COMMITTED": READ_COMMITTED_ALLOWS, "REPEATABLE READ": SNAPSHOT_ALLOWS, "SERIALIZABLE": SERIALIZABLE_ALLOWS}
 OPTIONS = ["--teak-snapshot-isolation=ON", "--teak-lock-wait-timeout=2", "--innodb-lock-wait-timeout=2", "--lock-wait-timeout=5", "--innodb-print-all-deadlocks=OFF"]
@@ -161,15 +158,11 @@ class Tests:
 
 def main():
     """Runs what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each run")
-    parser.add_argument("--clients", type=int, default=8)
-    parser.add_argument("--only", help="runs whose name contains this")
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    arguments = parser.parse_args()
-    print(f"seed {arguments.seed}", flush=True)
+    options = parser(__doc__, clients=8)
+    options.add_argument("--seconds", type=float, default=3.0, help="of each run")
+    options.add_argument("--only", help="runs whose name contains this")
+    arguments = options.parse_args()
+    arguments.seed = seed()
     sys.exit(1 if Tests(arguments).run() else 0)
 
 

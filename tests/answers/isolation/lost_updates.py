@@ -3,18 +3,14 @@
 
 Two sessions at REPEATABLE READ take turns, step by step, so that the counts are the same each time: both read the counter, both write it, both commit. A session
 whose write is refused rolls back and tries again, as an application would. Written is either the value that was read plus one (`constant`), or `v + 1` (`relative`).
-
-usage: lost_updates.py --plugin-dir DIRECTORY --directory DIRECTORY
 """
 
-import argparse
-import os
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../../kit"))
-from server import Server, conflicted  # pylint: disable=wrong-import-position
-import pymysql  # pylint: disable=wrong-import-position
+import pymysql
+
+from kit.options import parser
+from kit.server import Server, conflicted
 
 ROUNDS = 100
 INCREMENTS = 2 * ROUNDS
@@ -75,10 +71,7 @@ def count(server, engine, settings, relative):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    arguments = parser.parse_args()
+    arguments = parser(__doc__).parse_args()
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()
     server.start(["--teak-snapshot-isolation=INNODB"])

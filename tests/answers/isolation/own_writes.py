@@ -5,18 +5,15 @@ Random histories, the same for both: session A has a snapshot and writes by prim
 indexes are read. A history ends where the engines differ about locks (nobody waits: innodb_lock_wait_timeout is 0). Prints 'N passed, N failed', a history each.
 
 Left out are reads by the unique index: Teak does not find a row by it whose key the transaction itself has given to another (docs/design/locking-reads.md).
-
-usage: own_writes.py --plugin-dir DIRECTORY --directory DIRECTORY [--rounds N] [--seed N]
 """
 
-import argparse
-import os
 import random
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # pylint: disable=wrong-import-position
-import pymysql  # pylint: disable=wrong-import-position
+import pymysql
+
+from kit.options import parser, seed
+from kit.server import Server
 
 TABLE = ("CREATE TABLE x (id INT PRIMARY KEY, u INT, s VARCHAR(10), n INT, b VARCHAR(200), g INT AS (n % 4) VIRTUAL, UNIQUE KEY u (u), KEY s (s), KEY n (n),"
          " KEY g (g), KEY sn (s, n)) COLLATE utf8mb4_general_ci ENGINE={engine}")
@@ -97,12 +94,8 @@ def difference(steps, sessions):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = parser(__doc__, rounds=100).parse_args()
+    arguments.seed = seed()
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()
     server.start(["--teak-snapshot-isolation=INNODB", "--innodb-snapshot-isolation=OFF", "--innodb-lock-wait-timeout=0"])

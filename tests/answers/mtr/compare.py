@@ -1,9 +1,8 @@
 """Compares what the same MariaDB tests printed with two engines, with the engines' names masked.
 
-usage: compare.py --reference ENGINE --tested ENGINE [--suite NAME | --lists DIRECTORY [--groups NAME...]]
                   [--without REGEX] [--again TREE TREE] [--accept | --only-names] TREE TREE
 
-The trees are those of run.sh, the reference's first; of the tests in the --again trees only those runs count. A test is
+The trees are those of mtr.sh, the reference's first; of the tests in the --again trees only those runs count. A test is
 good when both engines print the same, or when expected-differences.txt gives a reason for a difference and
 rdiff/<test>.rdiff has exactly that difference. --accept writes those files anew (for the tests that are listed),
 --only-names prints the names of the tests that are not good. Otherwise prints the expected differences with their

@@ -1,7 +1,5 @@
 """What the lists of tests say: which tests of MariaDB's suites are run, and why some print something else with Teak.
 
-usage: lists.py DIRECTORY [NAME...]      the tests of these groups, or these tests, one a line, without combinations
-
 A group is a file GROUP.txt of the directory, with the name of a test in each line. Behind a test that differs there are
 a colon and the names of reasons, separated by commas, which reasons.txt explains; words behind a semicolon are about
 this test. A test may stand there with one of its combinations, behind a comma.

@@ -4,8 +4,7 @@
 # all places where a test names it, then with Teak in its place; the outputs are compared (compare.py). The hour that it
 # takes is too long for CI.
 #
-# usage: tests/answers/mtr/suites.sh [--accept] [SUITE... | TEST...]        for example: tests/answers/mtr/suites.sh
-# gcol main.xa
+# usage: tests/run mtr suites [--accept] [SUITE... | TEST...]   such as tests/run mtr suites gcol main.xa
 #
 # A list has a test that prints the same by its name, and one that differs with the reasons (lists.py); the exact
 # difference stands in suites/rdiff, and --accept writes those of the tests that have reasons. InnoDB's outputs of a

@@ -2,13 +2,11 @@
 """The optimizer chooses as well for Teak's tables as for InnoDB's whether their rows are in memory, the server has just been started, or they do not fit: the same
 queries on both, compared by how many rows the server asked for (Handler_read_...). Prints 'N passed, N failed', a kind of query in a state each."""
 
-import argparse
-import os
 import random
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # pylint: disable=wrong-import-position
+from kit.options import parser, seed
+from kit.server import Server
 
 ENGINES = ("InnoDB", "Teak")
 ORDERS, LINES, PEOPLE = 60_000, 120_000, 6_000
@@ -122,12 +120,10 @@ class Plans:
 
 def main():
     """Runs all of it; status 1 if something is worse than InnoDB's."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--queries", type=int, default=36, help="of each kind, in each state")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--queries", type=int, default=36, help="of each kind, in each state")
+    arguments = options.parse_args()
+    arguments.seed = seed(1)
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()
     plans = Plans(server, arguments.queries, random.Random(arguments.seed))

@@ -2,19 +2,17 @@
 """What the query cache keeps of Teak's tables and serves, case by case: hits where there can be some, and never a result that the session would not read.
 
 The cases that InnoDB can do are carried out with its tables first. Where it serves less, or what it should not, the case says so (`innodb`).
-
-usage: cases.py --plugin-dir DIRECTORY --directory DIRECTORY [NAME...]
 """
 
-import argparse
 import os
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../../kit"))
-from server import Server, carry_out  # pylint: disable=wrong-import-position
-import pymysql  # pylint: disable=wrong-import-position
+import pymysql
+
+from kit.cases import on_server
+from kit.options import parser
+from kit.server import Server
 
 OPTIONS = ["--query-cache-type=1", "--query-cache-size=16M", "--innodb-lock-wait-timeout=1", "--lock-wait-timeout=20", "--log-bin=b", "--server-id=1"]
 
@@ -520,16 +518,15 @@ TEAK_ALONE = [tables_in_memory, nothing_is_left_of_an_engine_that_is_uninstalled
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("names", nargs="*")
-    arguments = parser.parse_args()
+    arguments = parser(__doc__.splitlines()[0], names="of cases; default: all").parse_args()
+    failed = False
     for engine, cases in (("InnoDB", CASES), ("Teak", CASES + TEAK_ALONE)):
         server = Server(arguments.directory, arguments.plugin_dir)
         server.engine = engine
         print(f"{engine}:", flush=True)
-        carry_out(cases, arguments.names, server, OPTIONS)
+        failed |= on_server(cases, arguments.names, server, OPTIONS)
+    return failed
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())

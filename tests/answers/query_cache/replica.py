@@ -4,14 +4,8 @@
 One row event or statement after the other, by one worker and by four, without a binary log of its own and with one. Prints 'N passed, N failed', a combination each.
 """
 
-import os
-import sys
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "../../servers/replication"), os.path.join(HERE, "../../kit")]
-from pair import main  # pylint: disable=wrong-import-position
-from replication import BINLOG_OPTIONS, PARALLEL_OPTIONS, REPLICA_OPTIONS, rows  # pylint: disable=wrong-import-position
-from shutdown_deadlock import catch_up  # pylint: disable=wrong-import-position
+from kit.asking import rows
+from kit.replicas import BINLOG_OPTIONS, PARALLEL_OPTIONS, REPLICA_OPTIONS, catch_up, main
 
 CACHE = ["--query-cache-type=1", "--query-cache-size=16M"]
 SCHEMA = [

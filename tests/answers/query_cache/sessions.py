@@ -5,20 +5,15 @@ Each query is also asked with SQL_NO_CACHE. Within a snapshot both must give the
 between those before and after: whatever is changed, sums of committed rows only grow, and the parent's sum is changed in the same transaction as the child's.
 Meanwhile two tables are exchanged for others of larger sums, by RENAME and as partitions, and those are emptied, dropped and made. Ends
 with an error at the first that differs; prints 'N passed, 0 failed', a level each, and how many results were served.
-
-usage: sessions.py --plugin-dir DIRECTORY --directory DIRECTORY [--seconds N] [--seed N]
 """
 
-import argparse
-import os
 import random
-import sys
 import threading
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../../kit"))
-from server import Server, conflicted  # pylint: disable=wrong-import-position
-import pymysql  # pylint: disable=wrong-import-position
+import pymysql
+
+from kit.options import parser, seed
+from kit.server import Server, conflicted
 
 OPTIONS = [
     "--query-cache-type=1", "--query-cache-size=16M", "--innodb-lock-wait-timeout=2", "--lock-wait-timeout=20", "--log-bin=b", "--server-id=1",
@@ -148,12 +143,8 @@ class Exchange(Session):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--seconds", type=float, default=15)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = parser(__doc__, seconds=15.0).parse_args()
+    arguments.seed = seed()
     server, stop = Server(arguments.directory, arguments.plugin_dir), threading.Event()
     server.install()
     server.start(OPTIONS)

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 """Every collation of the server: an index against a scan, and Teak against InnoDB.
 
-usage: all_collations.py SOCKET [--all] [NAME...]
-
 The texts are short and chosen to be awkward: spaces at the end and inside, capitals, accents, letters that expand (sharp s, ligatures), letters
 that contract or are ignored, and what is below a space. Texts that a character set cannot hold are left out. A language's collation is the same
 in all character sets of Unicode, and its variants (accents, case, padding) differ as those of the root: without --all the languages are tried in utf8mb4
 only, those of uca1400 in two variants. Prints what differs and 'collations: N passed, N failed'.
 """
 
-import argparse
 import sys
 
-import pymysql
+from kit.options import parser
+
+from serving import serving
 
 TEXTS = [
     "", " ", "  ", "a", "A", "a ", "A ", "a  b", "a b", "a\tb", "a\t", "a!", "ab", "aB", "Ab", "ab ", "aa", "aA", "aaa", "b", "ae", "AE", "æ", "Æ",
@@ -130,24 +129,19 @@ def describe(name, ours, theirs, conditions):
     return f"{len(ours)} and {len(theirs)} rows"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("socket")
-    parser.add_argument("--all", action="store_true", help="all pairs of language and character set")
-    parser.add_argument("names", nargs="*", help="only these collations")
-    arguments = parser.parse_args()
-    connection = pymysql.connect(unix_socket=arguments.socket, user="root", charset="utf8mb4", autocommit=True)
+def compare(connection, everything, names):
+    """Those collations, or those that are named; how many went well and how many did not."""
     tester = Tester(connection)
     tester.run("CREATE OR REPLACE DATABASE all_collations")
     tester.run("USE all_collations")
     tester.run("SET sql_mode = '', group_concat_max_len = 1 << 20, note_verbosity = ''")
     collations = chosen(tester.run(
         "SELECT character_set_name, full_collation_name FROM information_schema.collation_character_set_applicability"
-        " WHERE character_set_name <> 'binary' ORDER BY 1, 2"), arguments.all)
+        " WHERE character_set_name <> 'binary' ORDER BY 1, 2"), everything)
     passed = failed = 0
     known = {}
     for charset, collation in collations:
-        if arguments.names and collation not in arguments.names:
+        if names and collation not in names:
             continue
         if charset not in known:
             known[charset] = tester.texts(charset)
@@ -173,6 +167,15 @@ def main():
             print(f"FAILED {collation} {problem}", flush=True)
         passed, failed = passed + (not problems), failed + bool(problems)
     tester.run("DROP DATABASE all_collations")
+    return passed, failed
+
+
+def main():
+    options = parser(__doc__, names="only these collations")
+    options.add_argument("--all", action="store_true", help="all pairs of language and character set")
+    arguments = options.parse_args()
+    with serving(arguments) as server:
+        passed, failed = compare(server.connect(database=None, autocommit=True), arguments.all, arguments.names)
     print(f"collations: {passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Random HANDLER statements, the same on a table of Teak and on one of InnoDB; each must give the same rows.
 
-usage: handler_statements.py SOCKET [--seed N] [--rounds N]
-
 HANDLER moves a cursor that stays from one statement to the next: past the ends of an index and back, on from keys that
 nothing has, from one index to another. Where it stands between rows, rows are not changed: the gap is bounded by rows
 in InnoDB, by keys in Teak. Prints the statements up to the first that differs, and 'handlers: N passed, N failed'.
 """
 
-import argparse
 import random
 import sys
 
 import pymysql
+
+from kit.options import parser, seed
+
+from serving import serving
 
 ENGINES = ("InnoDB", "Teak")
 # Each with its indexes: name, columns.
@@ -107,26 +108,19 @@ class Round:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("socket")
-    parser.add_argument("--seed", type=int, default=random.randrange(10 ** 6))
-    parser.add_argument("--rounds", type=int, default=60)
-    arguments = parser.parse_args()
-    connection = pymysql.connect(unix_socket=arguments.socket, user="root", autocommit=True)
-    with connection.cursor() as cursor:
-        cursor.execute("CREATE OR REPLACE DATABASE handlers")
-    failed = 0
-    for seed in range(arguments.seed, arguments.seed + arguments.rounds):
-        played = Round(arguments.socket, seed)
-        problem = played.play()
-        played.close()
-        if problem:
-            failed += 1
-            print(f"FAILED with --seed {seed} --rounds 1:\n{problem}", flush=True)
-    with connection.cursor() as cursor:
-        cursor.execute("DROP DATABASE handlers")
+    arguments = parser(__doc__, rounds=60).parse_args()
+    first, failed = seed(), 0
+    with serving(arguments) as server:
+        server.query("CREATE DATABASE handlers", database=None)
+        for number in range(first, first + arguments.rounds):
+            played = Round(server.socket, number)
+            problem = played.play()
+            played.close()
+            if problem:
+                failed += 1
+                print(f"FAILED with TEAK_SEED={number} and --rounds 1:\n{problem}", flush=True)
     print(f"handlers: {arguments.rounds - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return failed > 0
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Several connections at once, each step with Teak and with InnoDB: the outputs must be the same.
 
-usage: sessions.py SOCKET OUTPUT_DIR [NAME...]
-
-Reads tests/answers/sql/sessions/*.test, one step a line:
+Reads sessions/*.test, one step a line:
     A: SQL      run on connection A (made when first named) and wait for the answer
     A& SQL      send, do not wait: it is expected to block; that it still does 0.4 s later is part of the output
     A=          wait for what was sent with &
@@ -12,13 +10,18 @@ Reads tests/answers/sql/sessions/*.test, one step a line:
 
 On a debug server the tests in NOT_WITH_INNODB run with Teak only, to see that the server lives.
 """
+
 import concurrent.futures
 import pathlib
+import queue
 import re
 import subprocess
 import sys
 import threading
-import queue
+
+from kit.options import parser
+
+from serving import serving
 
 # How many files are played at a time, each in a database of its own: they wait more than they compute.
 AT_A_TIME = 4
@@ -125,19 +128,20 @@ def has_assertions(socket):
     return "debug" in subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def main():
-    socket, directory = sys.argv[1], pathlib.Path(sys.argv[2])
-    alone = NOT_WITH_INNODB if has_assertions(socket) else set()
+def play_all(server, names):
+    """Plays those that are named, or all; how many, and how many of them failed."""
+    alone = NOT_WITH_INNODB if has_assertions(server.socket) else set()
+    directory = pathlib.Path(server.directory)
     tests = sorted((pathlib.Path(__file__).parent / "sessions").glob("*.test"))
     failed = 0
-    chosen = [path for path in tests if not sys.argv[3:] or path.stem in sys.argv[3:]]
+    chosen = [path for path in tests if not names or path.stem in names]
     # New sessions of other files would have what one sets for all.
     apart = [path for path in chosen if "set global" in path.read_text()]
     with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
         # The longest first.
         together = sorted((path for path in chosen if path not in apart), key=lambda path: -path.stat().st_size)
-        played = dict(zip(together, pool.map(lambda path: play(path, socket, alone), together)))
-    played.update((path, play(path, socket, alone)) for path in apart)
+        played = dict(zip(together, pool.map(lambda path: play(path, server.socket, alone), together)))
+    played.update((path, play(path, server.socket, alone)) for path in apart)
     for path, outputs in sorted(played.items()):
         for engine, lines in outputs.items():
             (directory / f"{path.stem}.{engine.lower()}").write_text("\n".join(lines) + "\n")
@@ -149,8 +153,15 @@ def main():
             failed += 1
             print(f"FAILED sessions/{path.stem} (InnoDB -, Teak +):", flush=True)
             subprocess.run(["diff", "-u", directory / f"{path.stem}.innodb", directory / f"{path.stem}.teak"])
-    print(f"sessions: {len(chosen) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return len(chosen), failed
+
+
+def main():
+    arguments = parser(__doc__, names="of files in sessions/; default: all").parse_args()
+    with serving(arguments) as server:
+        count, failed = play_all(server, arguments.names)
+    print(f"sessions: {count - failed} passed, {failed} failed")
+    return failed > 0
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 """SQL tests once as they are and once with *warm handlers*: what a handler, or a session, keeps across statements must
 not show. Both with Teak; each statement must have the same rows, error, warnings and number of rows.
 
-usage: warm.py SOCKET OUTPUT_DIR [--seconds N] [--seed N] [--rounds N] [NAME...]        default: the tests that run.sh runs, but those below
-
 In the second run another session does one of the following before a statement that reads or writes, or nothing, at
 random. It reads each table of the test's database through each of its indexes, and deletes a row of each and takes that
 back: so the table cache has handlers that have written, and looked for parents and children. Or it changes the
@@ -16,7 +14,6 @@ Leaves <name>.cold and <name>.warm in the output directory where they differ. Pr
 --seconds no test begins after so many.
 """
 
-import argparse
 import difflib
 import itertools
 import pathlib
@@ -28,6 +25,10 @@ import time
 import pymysql
 from pymysql.constants import SERVER_STATUS
 
+from kit.options import parser, seed
+
+from serving import serving
+
 HERE = pathlib.Path(__file__).parent
 # What these print depends on statistics, plans, counters of the server or the time, or on what is stored where.
 UNSTABLE = {
@@ -36,6 +37,8 @@ UNSTABLE = {
     "server_facts": "names of files, counters",
     "update_time": "the time of the last change",
 }
+# Those in which tables know each other, or are changed and written in turn.
+SOME = ["foreign_keys_cascade", "foreign_keys", "foreign_keys_rebuilds", "alter", "generated", "partitions"]
 DISTURBED = re.compile(r"(?:insert|replace|update|delete|select|call|execute|with|truncate|alter|drop|rename|optimize|check|handler|\()",
                        re.IGNORECASE)
 # One statement of the client: quoted texts, comments and what is between, up to the delimiter.
@@ -197,35 +200,40 @@ def run(socket, path, seed):
     return lines
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("socket")
-    parser.add_argument("output", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("names", nargs="*")
-    arguments = parser.parse_intermixed_args()
-    names = arguments.names or sorted(path.stem for path in HERE.glob("*.sql") if path.stem not in UNSTABLE)
+def compare(server, names, seeds, seconds):
+    """Plays the tests cold and warm, once for each seed, and none any more after so many seconds; how many went well and how many did not."""
     began, passed, failed = time.monotonic(), 0, 0
     for name in names:
         path, cold = HERE / f"{name}.sql", None
-        for seed in range(arguments.seed, arguments.seed + arguments.rounds):
-            if arguments.seconds and time.monotonic() - began > arguments.seconds:
+        for number in seeds:
+            if seconds and time.monotonic() - began > seconds:
                 break
-            cold = cold or run(arguments.socket, path, None)
-            warm = run(arguments.socket, path, seed)
+            cold = cold or run(server.socket, path, None)
+            warm = run(server.socket, path, number)
             if cold == warm:
                 passed += 1
                 continue
             failed += 1
             for kind, lines in (("cold", cold), ("warm", warm)):
-                (arguments.output / f"{name}.{kind}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-            print(f"FAILED {name}, warm handlers, --seed {seed} (cold -, warm +):", flush=True)
+                pathlib.Path(server.directory, f"{name}.{kind}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            print(f"FAILED {name}, warm handlers, TEAK_SEED={number} (cold -, warm +):", flush=True)
             for line in itertools.islice(difflib.unified_diff(cold, warm, lineterm="", n=2), 40):
                 print(f"    {line}", flush=True)
+    return passed, failed
+
+
+def main():
+    options = parser(__doc__, names="of tests; default: some", rounds=1, seconds=0.0)
+    options.add_argument("--all", action="store_true", help="all tests but those of UNSTABLE")
+    arguments = options.parse_args()
+    names = arguments.names or SOME
+    if arguments.all:
+        names = sorted(path.stem for path in HERE.glob("*.sql") if path.stem not in UNSTABLE)
+    first = seed(1)
+    with serving(arguments) as server:
+        passed, failed = compare(server, names, range(first, first + arguments.rounds), arguments.seconds)
     print(f"warm: {passed} passed, {failed} failed")
-    return failed != 0
+    return failed > 0
 
 
 if __name__ == "__main__":

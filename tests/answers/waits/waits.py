@@ -6,7 +6,6 @@ if it waits. Nothing depends on time: a statement that waits is refused at once,
 (semi-consistent reads), which wait a second. Both are rolled back, so that each pair finds the same tables.
 """
 
-import argparse
 import os
 import queue
 import sys
@@ -14,8 +13,8 @@ import threading
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # pylint: disable=wrong-import-position
+from kit.options import parser
+from kit.server import Server
 
 EXPECTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "expected-differences.txt")
 LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
@@ -230,12 +229,10 @@ def expected():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--only", help="pairs of which the level and the two names have this text")
-    parser.add_argument("--write", action="store_true", help="print all differences and judge none")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--only", help="pairs of which the level and the two names have this text")
+    options.add_argument("--write", action="store_true", help="print all differences and judge none")
+    arguments = options.parse_args()
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()
     # With snapshot isolation InnoDB has no semi-consistent reads.

@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 """Changes of tables: under backups that read an old snapshot, under prepared XA transactions that no session owns, and a kill right after them; what is
 known of their content.
-
-usage: definitions.py DIRECTORY PLUGIN_DIR [NAME...]
 """
 
 import glob
@@ -12,9 +10,10 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from asking import error_number, wait_until  # noqa: E402
-from server import Server  # noqa: E402
+from kit.asking import error_number, wait_until
+from kit.cases import on_server
+from kit.options import parser
+from kit.server import Server
 
 LOCK_WAIT_TIMEOUT = 1205
 INTERRUPTED = 1317
@@ -625,20 +624,9 @@ TESTS = [dumps, old_snapshot_inserts, old_snapshot_and_instant_changes, old_snap
 
 
 def main():
-    directory, plugin_dir, *names = sys.argv[1:]
-    server = Server(directory, plugin_dir)
-    server.install()
-    server.start(OPTIONS)
-    server.query("create database if not exists test", database=None)
-    try:
-        for test in TESTS:
-            if not names or test.__name__ in names:
-                began = time.monotonic()
-                test(server)
-                print(f"{test.__name__}: passed ({time.monotonic() - began:.1f} s)", flush=True)
-    finally:
-        server.kill()
+    arguments = parser(__doc__, names="of cases; default: all").parse_args()
+    return on_server(TESTS, arguments.names, Server(arguments.directory, arguments.plugin_dir), OPTIONS)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

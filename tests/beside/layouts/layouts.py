@@ -4,7 +4,6 @@ one of InnoDB (`m`), with the same changes of rows in between: rolled back now a
 the same rows, and end with the same errors, warnings and notes. Prints 'N passed, N failed', a round each; the seed of a round repeats it.
 """
 
-import argparse
 import os
 import random
 import re
@@ -12,8 +11,8 @@ import sys
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # pylint: disable=wrong-import-position
+from kit.options import parser, seed
+from kit.server import Server
 
 STEPS = 60
 REFUSED = (1845, 1846)
@@ -343,12 +342,8 @@ class Round:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    arguments = parser.parse_args()
+    arguments = parser(__doc__, rounds=6).parse_args()
+    arguments.seed = seed()
     server = Server(os.path.join(arguments.directory, "server"), arguments.plugin_dir)
     server.install()
     server.start()
@@ -363,7 +358,7 @@ def main():
                 print(f"    seed {seed}: {test.counts}", flush=True)
             except (AssertionError, pymysql.err.MySQLError) as error:
                 failed += 1
-                print(f"FAILED with --seed {seed}: {error}", flush=True)
+                print(f"FAILED with TEAK_SEED={seed}: {error}", flush=True)
                 with open(os.path.join(arguments.directory, f"{seed}.sql"), "w", encoding="utf-8") as file:
                     file.write(";\n".join(STATEMENTS) + ";\n")
             finally:

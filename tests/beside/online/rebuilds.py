@@ -1,19 +1,19 @@
 #!/usr/bin/python3
 """ALTER TABLE that writes all rows anew, ALGORITHM=INPLACE, LOCK=NONE, while others write.
 
-usage: rebuilds.py DIRECTORY PLUGIN_DIR [NAME...]
-
 Whatever happens meanwhile, the table has the rows that were written, each in all of its indexes; and nothing is left of an ALTER that did not come to its end.
 """
 
 import glob
 import os
 import random
+import sys
 import time
 
-from online import BUILDING, CHANGED, DUPLICATE, INTERRUPTED, OPTIONS, SEED, TIMEOUT, Addition, Writers, check, fresh, main
+from kit.asking import error_of, roll_back_prepared, rows, wait_until
+from kit.busy import OPTIONS, Writers, check, fresh
 
-from asking import error_of, roll_back_prepared, rows, wait_until
+from online import BUILDING, CHANGED, DUPLICATE, INTERRUPTED, SEED, TIMEOUT, Addition, main
 
 TRUNCATED = 1265
 # In this order each finds what the one before has left.
@@ -249,4 +249,4 @@ def killed_servers(server):
 TESTS = [errors_of_rows, old_snapshots_and_xa, the_same_rows, one_after_the_other, killed_statements, killed_servers]
 
 if __name__ == "__main__":
-    main(TESTS)
+    sys.exit(main(TESTS))

@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 """OPTIMIZE TABLE packs a table in place while others write.
 
-usage: optimize.py DIRECTORY PLUGIN_DIR [NAME...]
-
 Whatever happens meanwhile, CHECK TABLE EXTENDED finds the table whole; and what is left of a table from which rows were deleted takes about as
 much of the disk as a copy would.
 """
@@ -15,13 +13,14 @@ import time
 
 import pymysql
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "../../kit"), os.path.join(HERE, "../online"), os.path.join(HERE, "../../servers/replication")]
-from asking import error_of, roll_back_prepared, rows, wait_until  # noqa: E402
-from online import OPTIONS, SEED, Task, Writers, check, fresh  # noqa: E402
-from replication import follow, let_replicate  # noqa: E402
-from server import Server, carry_out, free_port  # noqa: E402
+from kit.asking import error_of, roll_back_prepared, rows, wait_until
+from kit.busy import OPTIONS, Task, Writers, check, fresh
+from kit.cases import on_server
+from kit.options import parser, seed
+from kit.replicas import follow, let_replicate
+from kit.server import Server, free_port
 
+SEED = seed()
 OK = (("test.t", "optimize", "status", "OK"),)
 DELETIONS = ("id % 2", "id % 10", "id < 36000", "id > 400")
 INTERRUPTED = 1317
@@ -348,13 +347,12 @@ TESTS = [shrinks, beside_writers, layouts, killed_layouts, killed_statements, ki
 
 
 def main():
-    directory, plugin_dir, *names = sys.argv[1:]
-    print(f"TEAK_SEED={SEED}")
+    arguments = parser(__doc__, names="of cases; default: all").parse_args()
     port = free_port()
-    server = Server(os.path.join(directory, "server"), plugin_dir, port)
+    server = Server(os.path.join(arguments.directory, "server"), arguments.plugin_dir, port)
     server.port = port
-    carry_out(TESTS, names, server, OPTIONS)
+    return on_server(TESTS, arguments.names, server, OPTIONS)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,13 +1,10 @@
 #!/usr/bin/python3
 """Old snapshots on a server with a small cache.
 
-usage: snapshots.py DIRECTORY PLUGIN_DIR [NAME...]
-
 Writers change tables in a way that can be computed again: the n-th transaction of writer w changes what `Writer.state` says and stores n. So
 whatever a snapshot or a dump shows can be compared row by row with what was there at one moment.
 """
 
-import os
 import random
 import subprocess
 import sys
@@ -16,9 +13,10 @@ import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from asking import error_of, rows, wait_until  # noqa: E402
-from server import Server  # noqa: E402
+from kit.asking import error_of, rows, wait_until
+from kit.cases import on_server
+from kit.options import parser
+from kit.server import Server
 
 SNAPSHOT_TOO_OLD = 1296
 LOCK_WAIT_TIMEOUT = 1205
@@ -322,20 +320,9 @@ TESTS = [plugins, exact, dump, hot_row, queue, too_old, wait, shown]
 
 
 def main():
-    directory, plugin_dir, *names = sys.argv[1:]
-    server = Server(directory, plugin_dir)
-    server.install()
-    server.start(OPTIONS)
-    server.query("create database if not exists test", database=None)
-    try:
-        for test in TESTS:
-            if not names or test.__name__ in names:
-                began = time.monotonic()
-                test(server)
-                print(f"{test.__name__}: passed ({time.monotonic() - began:.1f} s)", flush=True)
-    finally:
-        server.kill()
+    arguments = parser(__doc__, names="of cases; default: all").parse_args()
+    return on_server(TESTS, arguments.names, Server(arguments.directory, arguments.plugin_dir), OPTIONS)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """What CHECK TABLE and REPAIR TABLE say of tables that were damaged on purpose. Prints 'N passed, N failed'."""
 
-import argparse
 import os
 import subprocess
 import sys
@@ -9,8 +8,9 @@ import threading
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # pylint: disable=wrong-import-position
+from kit.cases import carry_out
+from kit.options import ROOT, parser
+from kit.server import Server
 
 ROWS = 5000
 # Every kind of index: with NULLs, descending, on prefixes, collated, unique, on columns that only the server can
@@ -181,26 +181,20 @@ class Checks:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    for option in ("--plugin-dir", "--teak", "--edit", "--directory"):
-        parser.add_argument(option, required=True)
-    checks = Checks(parser.parse_args())
+    arguments = parser(__doc__).parse_args()
+    subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "teak-core", "--example", "edit_tree"], cwd=ROOT, check=True)
+    arguments.edit = os.path.join(os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target"), "release/examples/edit_tree")
+    checks = Checks(arguments)
     checks.server.install()
-    passed = failed = 0
     try:
         checks.server.start()
-        for test in (checks.fill, checks.sound, checks.missing_entry, checks.other_entry, checks.duplicates, checks.disabled_keys,
-                     checks.beside_writers, checks.damaged_rows):
-            test()
-            print(f"ok {test.__name__}", flush=True)
-            passed += 1
-    except (AssertionError, RuntimeError, subprocess.CalledProcessError, pymysql.err.MySQLError) as error:
-        print(f"FAILED {test.__name__}: {error}\n{checks.server.log_end()}")
-        failed = 1
+        failed = carry_out((checks.fill, checks.sound, checks.missing_entry, checks.other_entry, checks.duplicates, checks.disabled_keys,
+                            checks.beside_writers, checks.damaged_rows))
+        if failed:
+            print(checks.server.log_end())
+        return failed
     finally:
         checks.server.kill()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
-"""Files of tables that are damaged while a server runs, each in another part: nothing else is the worse for it. See run.sh."""
+"""Files of tables that are damaged while a server runs, each in another part: nothing else is the worse for it."""
 
-import argparse
 import os
 import random
 import subprocess
@@ -10,8 +9,8 @@ import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # noqa: E402
+from kit.options import parser, seed
+from kit.server import Server
 
 # Bytes that a file begins with, before its blocks.
 HEADER = 4096
@@ -309,12 +308,8 @@ class Beside:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    for name in ("--plugin-dir", "--teak", "--directory"):
-        parser.add_argument(name, required=True)
-    parser.add_argument("--seconds", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = parser(__doc__, seconds=0).parse_args()
+    arguments.seed = seed()
     random.seed(arguments.seed)
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()

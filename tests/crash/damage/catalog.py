@@ -1,7 +1,5 @@
-"""The catalog is damaged while a server runs that has read little of it: what it knows of constraints is told, or an error is, and never that there are none.
-See run.sh."""
+"""The catalog is damaged while a server runs that has read little of it: what it knows of constraints is told, or an error is, and never that there are none."""
 
-import argparse
 import os
 import re
 import subprocess
@@ -9,10 +7,10 @@ import sys
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # noqa: E402
+from kit.options import parser
+from kit.server import Server
 
-from beside import LOST, Wrong, damage  # noqa: E402
+from beside import LOST, Wrong, damage
 
 # Enough that a start reads a part of what is known of them.
 FAMILIES = 400
@@ -109,10 +107,7 @@ class Catalog:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    for name in ("--plugin-dir", "--teak", "--directory", "--seed"):
-        parser.add_argument(name, required=True)
-    arguments = parser.parse_args()
+    arguments = parser(__doc__).parse_args()
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()
     server.start()

@@ -11,25 +11,24 @@ which then has tables without definition (1932) or with indexes that the definit
 engine answers for is asked: indexes agree with rows, and it has no tables or files besides those of the server. Prints 'N passed, N failed', a round each.
 """
 
-import argparse
-import mmap
 import os
 import random
 import re
 import shutil
-import struct
 import sys
 import threading
 import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-import unbuilt  # pylint: disable=wrong-import-position
-from asking import rows  # pylint: disable=wrong-import-position
-from cases import CASES  # pylint: disable=wrong-import-position
-from server import Server  # pylint: disable=wrong-import-position
-from state import check_tables, engine_strangers, state_of, strangers, tables_left  # pylint: disable=wrong-import-position
+from kit.asking import rows
+from kit.options import parser, seed
+from kit.server import Server
+from kit.stops import Stops
+
+import unbuilt
+from cases import CASES
+from state import check_tables, engine_strangers, state_of, strangers, tables_left
 
 # Files are changed about this often by a start.
 START_CHANGES = 150
@@ -48,33 +47,6 @@ class HalfDone(AssertionError):
 class Rubbish(HalfDone):
     """The server lost track of a partitioned table: there is no list of its partitions (it is replaced by removing and renaming), so that the table cannot be
     opened or the parts of its old version are not found and dropped."""
-
-
-class Stops:
-    """The number at which the preloaded library (stopper.c) kills the server, or holds a thread of it."""
-
-    # More than any statement makes.
-    NEVER = 1 << 40
-
-    def __init__(self, path, library):
-        with open(path, "wb") as file:
-            file.write(bytes(16))
-        with open(path, "r+b") as file:
-            self.numbers = mmap.mmap(file.fileno(), 16)
-        self.environment = {"LD_PRELOAD": library, "TEAK_STOP_FILE": path}
-
-    def arm(self, changes, hold=False):
-        """The server is to be killed before the change of a file with this number, from now on, or held in it; 0: not at all. What was held goes on."""
-        self.numbers[8:] = struct.pack("<q", hold)
-        self.numbers[:8] = struct.pack("<q", changes)
-
-    def changed(self):
-        """How many changes there were since `arm(NEVER)`."""
-        return self.NEVER - struct.unpack("<q", self.numbers[:8])[0]
-
-    def is_held(self):
-        """Whether a thread is held."""
-        return struct.unpack("<q", self.numbers[8:])[0] == 2
 
 
 class Cycle:
@@ -271,7 +243,7 @@ class Test:
         self.arguments = arguments
         self.random = random.Random(arguments.seed)
         self.server = Server(arguments.directory, arguments.plugin_dir)
-        self.stops = Stops(f"{arguments.directory}.stops", arguments.stopper)
+        self.stops = Stops(f"{arguments.directory}.stops")
         self.cycles = [Cycle(case) for case in CASES
                        if (arguments.engine == "Teak" or not case.only_teak) and (not arguments.case or case.name in arguments.case)]
         self.log_at = 0
@@ -286,12 +258,7 @@ class Test:
     def start(self, has_log, change=0):
         """Starts the server; with a `change` it is killed before it changes a file so many times."""
         self.stops.arm(change)
-        os.environ.update(self.stops.environment)
-        try:
-            self.server.start(self.options(has_log))
-        finally:
-            for name in self.stops.environment:
-                del os.environ[name]
+        self.stops.start(self.server, self.options(has_log))
 
     def restart(self, has_log):
         """After a kill. Some starts are killed as well: recovery begins anew."""
@@ -456,16 +423,10 @@ class Test:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--engine", default="Teak")
-    parser.add_argument("--case", action="append", help="only this one (or these)")
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--stopper", required=True, help="stopper.c, compiled")
-    arguments = parser.parse_args()
-    print(f"seed {arguments.seed}")
+    options = parser(__doc__, rounds=20, engine="Teak")
+    options.add_argument("--case", action="append", help="only this one (or these)")
+    arguments = options.parse_args()
+    arguments.seed = seed()
     passed, failed = Test(arguments).run()
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

@@ -5,7 +5,7 @@ import re
 
 import pymysql
 
-from asking import rows
+from kit.asking import rows
 
 # What the server's own recovery of partition DDL forgets, whatever the engine: the list of partitions beside the
 # definition that it removes.

@@ -7,7 +7,7 @@ import time
 
 import pymysql
 
-from asking import rows
+from kit.asking import rows
 
 DATABASE = "ddl_unbuilt"
 # As a rule enough that the build can be watched; if it cannot, twice as many are tried.

@@ -4,7 +4,7 @@
 The engine's directory is a small tmpfs. Prints 'N passed, N failed', a case each.
 """
 
-import argparse
+import functools
 import os
 import subprocess
 import sys
@@ -12,18 +12,13 @@ import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # pylint: disable=wrong-import-position
+from kit.cases import Failure, carry_out, cases_of, check
+from kit.options import parser
+from kit.server import Server
 
 MEBIBYTES = 64
 FULL = {1021, 1114}
 OPTIONS = ["--teak-cache-size=16M", "--teak-log-segment-size=4M", "--teak-checkpoint-log-size=8M"]
-
-
-def check(condition, text):
-    """Fails the case with a text."""
-    if not condition:
-        raise AssertionError(text)
 
 
 class Tests:
@@ -272,47 +267,37 @@ class Tests:
         self.until_writable("a")
         self.compare()
 
-    def run(self, names):
-        """All cases, or those named; the number that failed."""
-        passed = failed = 0
-        self.server.install()
-        for name in (name for name in dir(self) if name.startswith("case_")):
-            if names and name.removeprefix("case_") not in names:
-                continue
-            began = time.monotonic()
+    def on_fresh_disk(self, case):
+        """The case on a disk of its own, with tables, and a server that is well afterwards."""
+        @functools.wraps(case)
+        def run():
             self.mount()
             try:
                 self.start()
                 self.fill()
-                getattr(self, name)()
+                case()
                 self.execute("DROP TABLE IF EXISTS a, b")
                 self.server.stop()
                 log = self.server.log_end(200)
                 check("panick" not in log, log)
-                passed += 1
-                print(f"ok      {name.removeprefix('case_')} ({time.monotonic() - began:.1f} s)", flush=True)
-            except Exception as error:  # pylint: disable=broad-exception-caught
-                failed += 1
-                print(f"FAILED  {name.removeprefix('case_')}: {type(error).__name__}: {error}\n{self.server.log_end(12)}", flush=True)
+            except Exception as error:
                 self.server.kill()
                 # The server's own files of those tables would be in the way.
                 subprocess.run(["rm", "-rf", os.path.join(self.server.data, "test")], check=True)
                 os.makedirs(os.path.join(self.server.data, "test"))
+                raise Failure(f"{type(error).__name__}: {error}\n{self.server.log_end(12)}") from error
             finally:
                 subprocess.run(["umount", self.disk], check=True)
-        print(f"{passed} passed, {failed} failed")
-        return failed
+        return run
 
 
 def main():
     """Runs the cases."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("cases", nargs="*")
-    arguments = parser.parse_args()
-    sys.exit(1 if Tests(arguments).run(arguments.cases) else 0)
+    arguments = parser(__doc__, names="of cases; default: all").parse_args()
+    tests = Tests(arguments)
+    tests.server.install()
+    return carry_out([tests.on_fresh_disk(case) for case in cases_of(tests)], arguments.names, recover=lambda: None)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,17 +5,16 @@ Clients append versions of pages, each gzipped as PHP does it, change and delete
 server is killed while values are read, bundled, exchanged and given back. What a row has to hold follows from its columns. Prints 'N passed, N failed'.
 """
 
-import os
 import random
 import sys
 import time
 import zlib
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from asking import rows  # pylint: disable=wrong-import-position
-from kill import Client, check_structures  # pylint: disable=wrong-import-position
-from rounds import carry_out  # pylint: disable=wrong-import-position
-from server import attempt  # pylint: disable=wrong-import-position
+from kit.asking import rows
+from kit.server import attempt
+
+from kill import Client, check_structures
+from rounds import rounds
 
 CLIENTS = 2
 PAGES = 5
@@ -108,4 +107,4 @@ def one_round(server, teak, _, acknowledged, random_source):
 
 
 if __name__ == "__main__":
-    sys.exit(carry_out(__doc__, 8, [SCHEMA], one_round, lambda: None if BUNDLED else "nothing was put together"))
+    sys.exit(rounds(__doc__, 8, [SCHEMA], one_round, lambda: None if BUNDLED else "nothing was put together"))

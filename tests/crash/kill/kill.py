@@ -6,7 +6,6 @@ now and then; appends to a table whose keys are disabled, enabled, added and dro
 their blocks go to the file past the log. Every other round runs with the binary log. Prints 'N passed, N failed', a round each.
 """
 
-import os
 import random
 import subprocess
 import sys
@@ -15,11 +14,11 @@ import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from asking import rows  # pylint: disable=wrong-import-position
-from rounds import carry_out  # pylint: disable=wrong-import-position
-from server import attempt  # pylint: disable=wrong-import-position
-from writers import LOADED_ROWS, Appends, Loads  # pylint: disable=wrong-import-position
+from kit.asking import rows
+from kit.server import attempt
+from kit.writers import LOADED_ROWS, Appends, Loads
+
+from rounds import rounds
 
 ACCOUNTS = 200
 START_BALANCE = 1000
@@ -256,4 +255,4 @@ def one_round(server, teak, number, acknowledged, random_source):
 
 
 if __name__ == "__main__":
-    sys.exit(carry_out(__doc__, 20, SCHEMA, one_round))
+    sys.exit(rounds(__doc__, 20, SCHEMA, one_round))

@@ -1,29 +1,22 @@
 """Rounds of a test that kills a server: what each of its files has to be told, one server for all of them, and the sum."""
 
-import argparse
 import random
 
 import pymysql
 
-from asking import rows
-from server import Server
+from kit.asking import rows
+from kit.options import parser, seed
+from kit.server import Server
 
 
-def carry_out(about, default_rounds, schema, one_round, nothing_tested=lambda: None):
+def rounds(about, default_rounds, schema, one_round, nothing_tested=lambda: None):
     """The exit status of a test that `about` describes, after as many rounds as the command line says.
 
     `one_round(server, teak, number, acknowledged, random)` starts the server, kills it, checks it, and says what it met; `acknowledged` is a
     dictionary that lasts. `nothing_tested()` says why all rounds together have tested nothing, if so.
     """
-    parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--rounds", type=int, default=default_rounds)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--teak", required=True, help="the command line of the engine")
-    parser.add_argument("--directory", required=True)
-    arguments = parser.parse_args()
-    print(f"{parser.prog}: seed {arguments.seed}")
-    random_source = random.Random(arguments.seed)
+    arguments = parser(about, rounds=default_rounds).parse_args()
+    random_source = random.Random(seed())
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()
     passed = failed = 0

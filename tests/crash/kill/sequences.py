@@ -6,8 +6,6 @@ with a cache and one without. Rounds differ in teak_flush_log_at_trx_commit (1 a
 the binary log. Prints 'N passed, N failed', a round each.
 """
 
-import argparse
-import os
 import random
 import sys
 import threading
@@ -15,8 +13,8 @@ import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server, conflicted  # pylint: disable=wrong-import-position
+from kit.options import parser, seed
+from kit.server import Server, conflicted
 
 CLIENTS = 4
 SEQUENCES = ("cached", "uncached")
@@ -101,14 +99,10 @@ def play(server, seed, seconds, earlier):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    parser.add_argument("--engine", default="Teak", help="another one to compare with")
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    arguments = parser.parse_args()
-    print(f"seed {arguments.seed}", flush=True)
+    options = parser(__doc__, rounds=8)
+    options.add_argument("--engine", default="Teak", help="another one to compare with")
+    arguments = options.parse_args()
+    arguments.seed = seed()
     choose = random.Random(arguments.seed)
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()

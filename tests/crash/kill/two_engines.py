@@ -5,12 +5,10 @@ there after a restart, in both engines.
 Without a binary log that is Teak's doing: the server's recovery does not go by the file in which it notes such commits.
 """
 
-import argparse
-import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # pylint: disable=wrong-import-position
+from kit.options import parser
+from kit.server import Server
 
 KILLS = 4
 BINLOG = ["--log-bin", "--binlog-format=ROW"]
@@ -29,10 +27,7 @@ def commit(server, number):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    arguments = parser.parse_args()
+    arguments = parser(__doc__).parse_args()
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()
     passed = failed = 0

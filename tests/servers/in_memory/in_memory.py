@@ -1,7 +1,5 @@
 #!/usr/bin/python3
 """Tables with IN_MEMORY=YES: nothing of their rows is written, and after a restart they are empty.
-
-usage: in_memory.py DIRECTORY PLUGIN_DIR [NAME...]
 """
 
 import glob
@@ -13,16 +11,15 @@ import time
 
 import pymysql
 
-TESTS_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-sys.path.insert(0, TESTS_DIR)
-sys.path.insert(0, os.path.join(TESTS_DIR, "replication"))
-from replication import follow, let_replicate  # noqa: E402
-from asking import expect, rows  # noqa: E402
-from server import Server, carry_out, free_port  # noqa: E402
+from kit.asking import expect, rows
+from kit.cases import on_server
+from kit.options import parser, seed
+from kit.replicas import follow, let_replicate
+from kit.server import Server, free_port
 
 # In every row, and in nothing else.
 MARK = "QuetzalMark"
-SEED = int(os.environ.get("TEAK_SEED", "1"))
+SEED = seed()
 OPTIONS = ["--server-id=1", "--log-bin=binlog", "--binlog-format=ROW", "--sync-binlog=0", "--teak-cache-size=8M", "--teak-log-segment-size=1M",
            "--teak-memory-max-size=128M", "--teak-flush-log-at-trx-commit=1"]
 GONE = (0, 2006, 2013, 2014)
@@ -228,11 +225,9 @@ TESTS = [nothing_is_written, killed_servers, prepared, restarts_reach_the_replic
 
 
 def main():
-    directory, plugin_dir, *names = sys.argv[1:]
-    print(f"TEAK_SEED={SEED}")
-    server = Server(directory, plugin_dir)
-    carry_out(TESTS, names, server, OPTIONS)
+    arguments = parser(__doc__, names="of cases; default: all").parse_args()
+    return on_server(TESTS, arguments.names, Server(arguments.directory, arguments.plugin_dir), OPTIONS)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

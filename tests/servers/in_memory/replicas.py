@@ -1,7 +1,5 @@
 #!/usr/bin/python3
 """Replication of tables with IN_MEMORY=YES over restarts: of the primary, of a replica, of one between two others.
-
-usage: replicas.py DIRECTORY PLUGIN_DIR [NAME...]
 """
 
 import os
@@ -12,14 +10,13 @@ import time
 
 import pymysql
 
-TESTS_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-sys.path.insert(0, TESTS_DIR)
-sys.path.insert(0, os.path.join(TESTS_DIR, "replication"))
-from replication import follow, let_replicate, rows  # noqa: E402
-from asking import expect  # noqa: E402
-from server import Server, free_port  # noqa: E402
+from kit.asking import expect, rows
+from kit.cases import carry_out
+from kit.options import parser, seed
+from kit.replicas import follow, let_replicate
+from kit.server import Server, free_port
 
-SEED = int(os.environ.get("TEAK_SEED", "1"))
+SEED = seed()
 LOG_OPTIONS = ["--log-bin=binlog", "--log-slave-updates", "--sync-binlog=0"]
 # Of each kind of table by which a replica looks for rows, and with partitions.
 TABLES = {
@@ -348,17 +345,9 @@ TESTS = [restarted_primary, restarted_replica, others_are_strict, triggers, ahea
 
 
 def main():
-    directory, plugin_dir, *names = sys.argv[1:]
-    print(f"TEAK_SEED={SEED}")
-    passed = 0
-    for test in TESTS:
-        if not names or test.__name__ in names:
-            began = time.monotonic()
-            test(directory, plugin_dir)
-            passed += 1
-            print(f"{test.__name__}: passed ({time.monotonic() - began:.1f} s)", flush=True)
-    print(f"{passed} passed, 0 failed")
+    arguments = parser(__doc__, names="of cases; default: all").parse_args()
+    return carry_out(TESTS, arguments.names, (arguments.directory, arguments.plugin_dir))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,16 +3,12 @@
 definitions in the end, once with the time zone and sql_mode of the session that altered. Prints 'N passed, N failed'.
 """
 
-import os
 import random
-import sys
 import threading
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from pair import main
-from replication import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, rows
-from server import attempt
-from shutdown_deadlock import catch_up
+from kit.asking import rows
+from kit.replicas import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, catch_up, main
+from kit.server import attempt
 
 ROWS = 3000
 CLIENTS = 3

@@ -6,18 +6,15 @@ other, and in parallel, with events of rows and with statements. In the end tabl
 Prints 'N passed, N failed': a combination each.
 """
 
-import os
 import random
-import sys
 import threading
 
 import pymysql
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from pair import main
-from replication import BINLOG_OPTIONS, PARALLEL_OPTIONS, REPLICA_OPTIONS, rows
-from server import conflicted
-from shutdown_deadlock import catch_up
+from kit.asking import rows
+from kit.options import seed
+from kit.replicas import BINLOG_OPTIONS, PARALLEL_OPTIONS, REPLICA_OPTIONS, catch_up, main
+from kit.server import conflicted
 
 PARENTS = 40
 CLIENTS = 4
@@ -142,14 +139,14 @@ def run(primary, replica, binlog_format, seed):
 
 def cases(pair):
     """Each way in which a replica applies, with both formats of the binary log."""
-    primary, replica = pair.primary, pair.replica
+    primary, replica, number = pair.primary, pair.replica, seed()
     for options in ([], BINLOG_OPTIONS, PARALLEL_OPTIONS, PARALLEL_OPTIONS + BINLOG_OPTIONS):
         replica.kill()
         replica.start(REPLICA_OPTIONS + options)
         print(f"{' '.join(options) or 'one after the other'}:", flush=True)
         for binlog_format in ("ROW", "STATEMENT"):
-            yield not run(primary, replica, binlog_format, pair.arguments.seed)
+            yield not run(primary, replica, binlog_format, number)
 
 
 if __name__ == "__main__":
-    main("cascades", __doc__, cases, seed=1)
+    main("cascades", __doc__, cases)

@@ -7,13 +7,10 @@ back if the engine has told it that T1 waits for T2 (thd_rpl_deadlock_check); el
 Prints the seconds that the replica takes, for InnoDB as well, and 'N passed, N failed'.
 """
 
-import os
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from pair import main
-from replication import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, rows, value, wait_until, waits
+from kit.asking import rows
+from kit.replicas import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, main, value, wait_until, waits
 
 # Far below the lock wait timeout, far above what a rollback takes.
 LIMIT = 20

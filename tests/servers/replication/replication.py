@@ -9,7 +9,6 @@ replication (every other) and in the replica's own binary log (every other pair)
 each, the comparison with the primary, the position table, and that no lock wait ran into its time limit.
 """
 
-import argparse
 import os
 import random
 import sys
@@ -18,9 +17,10 @@ import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from asking import rows  # pylint: disable=wrong-import-position
-from server import Server, attempt, free_port  # pylint: disable=wrong-import-position
+from kit.asking import expect, rows
+from kit.options import parser, seed
+from kit.replicas import BINLOG_OPTIONS, PARALLEL_OPTIONS, PATIENCE, PRIMARY_OPTIONS, REPLICA_OPTIONS, check_slave, follow, let_replicate, value, wait_until, waits
+from kit.server import Server, attempt, free_port
 
 # Few, so that transactions meet each other and optimistic replication has to undo some.
 ACCOUNTS = 20
@@ -28,8 +28,6 @@ START_BALANCE = 1000
 CLIENTS = 3
 # Transactions that the clients commit during a round.
 QUOTA = 600
-# Seconds to wait for what should happen soon.
-PATIENCE = 120.0
 
 SCHEMA = [
     "CREATE TABLE accounts (id INT PRIMARY KEY, balance BIGINT NOT NULL, changed INT NOT NULL, KEY (changed), KEY (balance, id))",
@@ -41,13 +39,6 @@ SCHEMA = [
 ]
 TABLES = ("accounts", "journal", "items")
 
-PRIMARY_OPTIONS = ["--server-id=1", "--log-bin=binlog", "--binlog-format=ROW", "--sync-binlog=0", "--skip-name-resolve"]
-REPLICA_OPTIONS = [
-    "--server-id=2", "--gtid-pos-auto-engines=teak", "--relay-log=relay", "--relay-log-recovery",
-    "--teak-flush-log-at-trx-commit=1", "--teak-lock-wait-timeout=10",
-]
-BINLOG_OPTIONS = ["--log-bin=binlog", "--binlog-format=ROW", "--log-slave-updates", "--sync-binlog=1"]
-PARALLEL_OPTIONS = ["--slave-parallel-threads=4", "--slave-parallel-mode=optimistic"]
 POSITION_TABLE = "mysql.gtid_slave_pos_Teak"
 
 
@@ -116,65 +107,13 @@ class Client(threading.Thread):
         return statements
 
 
-def value(connection, query):
-    return rows(connection, query)[0][0]
-
-
 def sequence(position):
     """The sequence number of a position with one domain."""
     return int(position.rpartition("-")[2] or 0)
 
 
-def let_replicate(primary):
-    """An account for replicas; nothing more of this connection is logged."""
-    rows(primary, "SET sql_log_bin = 0")
-    rows(primary, "GRANT REPLICATION SLAVE ON *.* TO repl@127.0.0.1 IDENTIFIED BY 'repl'")
-
-
-def follow(replica, port):
-    """Makes the server a replica of the one at `port`."""
-    rows(replica, f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='repl',"
-         " MASTER_PASSWORD='repl', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1")
-    rows(replica, "START SLAVE")
-
-
-def expect(found, expected, what):
-    if found != expected:
-        raise AssertionError(f"{what}: found {found!r}, expected {expected!r}")
-
-
-def slave_status(connection):
-    with connection.cursor(pymysql.cursors.DictCursor) as cursor:
-        cursor.execute("SHOW SLAVE STATUS")
-        return cursor.fetchone()
-
-
-def check_slave(connection):
-    """No error has stopped the slave threads."""
-    status = slave_status(connection)
-    for kind in ("SQL", "IO"):
-        expect((status[f"Last_{kind}_Errno"], status[f"Last_{kind}_Error"]), (0, ""), f"slave {kind} thread")
-    return status
-
-
-def waits(connection):
-    """Who waits for what on the replica."""
-    threads = [f"{thread[0]} {thread[4]}: {thread[6]}, {thread[5]} s" for thread in rows(connection, "SHOW FULL PROCESSLIST")]
-    return "\n".join(threads + [rows(connection, "SHOW ENGINE Teak STATUS")[0][2]])
-
-
 def timeouts(connection):
     return int(rows(connection, "SHOW GLOBAL STATUS LIKE 'Teak_row_lock_timeouts'")[0][1])
-
-
-def wait_until(connection, condition, what):
-    """Polls, and gives up early when the slave has."""
-    limit = time.monotonic() + PATIENCE
-    while not condition():
-        check_slave(connection)
-        if time.monotonic() > limit:
-            raise AssertionError(f"{what}: not within {PATIENCE} s\n{waits(connection)}")
-        time.sleep(0.01)
 
 
 class Test:
@@ -359,13 +298,8 @@ class Test:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    arguments = parser.parse_args()
-    print(f"seed {arguments.seed}", flush=True)
+    arguments = parser(__doc__, rounds=6).parse_args()
+    arguments.seed = seed()
     test = Test(arguments)
     passed = failed = 0
     try:

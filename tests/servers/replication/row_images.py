@@ -3,13 +3,8 @@
 columns is what it does to the rows. Prints 'N passed, N failed'.
 """
 
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from pair import main
-from replication import PRIMARY_OPTIONS, REPLICA_OPTIONS, rows
-from shutdown_deadlock import catch_up
+from kit.asking import rows
+from kit.replicas import PRIMARY_OPTIONS, REPLICA_OPTIONS, catch_up, main
 
 # Columns and what is behind them.
 TABLES = {

@@ -4,13 +4,8 @@
 Also while the replica is killed and started again in between. Prints 'N passed, N failed': a binlog format each, the replica one by one and in parallel.
 """
 
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from pair import main
-from replication import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, rows, slave_status, value
-from shutdown_deadlock import LIMIT, catch_up
+from kit.asking import rows
+from kit.replicas import LIMIT, PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, catch_up, main, slave_status, value
 
 STEPS = [
     "DELETE FROM t",

@@ -10,28 +10,14 @@ plugin). Afterwards the replica is started once more and must have what the prim
 Prints 'N passed, N failed': the replica without and with a binary log of its own.
 """
 
-import os
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from pair import main
-from replication import BINLOG_OPTIONS, PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, rows, slave_status, value, wait_until
+from kit.asking import rows
+from kit.replicas import BINLOG_OPTIONS, LIMIT, PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, catch_up, follow, main, wait_until
 
-# Far above what the rollbacks take, far below one lock wait timeout.
-LIMIT = 30
 TIMEOUT_OPTIONS = ["--teak-lock-wait-timeout=100", "--innodb-lock-wait-timeout=100"]
 LATER = "xyz"
-
-
-def catch_up(writer, control):
-    """Waits for the replica to have all that the primary has."""
-    last = value(writer, "SELECT @@gtid_binlog_pos")
-    if value(control, f"SELECT MASTER_GTID_WAIT('{last}', {LIMIT})") != 0:
-        status = slave_status(control)
-        told = status["Last_SQL_Error"] or status["Last_IO_Error"] or status["Slave_SQL_Running_State"]
-        raise AssertionError(f"the replica is at {value(control, 'SELECT @@gtid_slave_pos')} and not at {last} within {LIMIT} s: {told}")
 
 
 def waiting_to_commit(control):

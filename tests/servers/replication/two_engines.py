@@ -5,16 +5,12 @@ MariaDB's binary log as coordinator does not have workers wait for each other wh
 log_bin and without log_slave_updates (`commits_out_of_order` in the plugin). Prints 'N passed, N failed': without and with.
 """
 
-import os
 import random
-import sys
 import threading
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from pair import main
-from replication import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, rows
-from server import attempt
-from shutdown_deadlock import catch_up
+from kit.asking import rows
+from kit.replicas import PARALLEL_OPTIONS, PRIMARY_OPTIONS, REPLICA_OPTIONS, catch_up, main
+from kit.server import attempt
 
 ENGINES = ("Teak", "InnoDB")
 ROWS = 100

@@ -1,7 +1,5 @@
 #!/usr/bin/python3
 """Temporary tables: nothing of them is logged or synced, they may be larger than memory, and nothing of them is left.
-
-usage: temporary.py DIRECTORY PLUGIN_DIR TEAK [NAME...]
 """
 
 import glob
@@ -14,11 +12,12 @@ import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from asking import error_number, expect, rows, wait_until  # noqa: E402
-from server import Server, carry_out  # noqa: E402
+from kit.asking import error_number, expect, rows, wait_until
+from kit.cases import on_server
+from kit.options import TEAK, parser, seed
+from kit.server import Server
 
-SEED = int(os.environ.get("TEAK_SEED", "1"))
+SEED = seed()
 CACHE = 8 << 20
 OPTIONS = ["--server-id=1", "--log-bin=binlog", "--binlog-format=ROW", "--sync-binlog=0", f"--teak-cache-size={CACHE}", "--teak-memory-max-size=64M",
            "--teak-checkpoint-log-size=1G", "--teak-flush-log-at-trx-commit=1"]
@@ -30,7 +29,6 @@ SEAL = 24
 TEXT = "concat(sha2(seq, 512), sha2(-seq, 512), sha2(seq + 0.1, 512), sha2(seq + 0.2, 512), sha2(seq + 0.3, 512))"
 # In rows of temporary tables, and in nothing else.
 MARK = "QuetzalMark"
-TEAK = [""]
 
 
 def log_bytes(connection):
@@ -61,7 +59,7 @@ def unnamed_bytes(server):
 
 def check_stopped(server):
     """What `teak check` says of the files, and that no temporary table has left any."""
-    checked = subprocess.run([TEAK[0], "check", os.path.join(server.data, "#teak")], capture_output=True, text=True)
+    checked = subprocess.run([TEAK, "check", os.path.join(server.data, "#teak")], capture_output=True, text=True)
     expect(checked.returncode, 0, f"teak check: {checked.stdout}{checked.stderr}")
     expect(os.listdir(os.path.join(server.data, "#teak", "tmp")), [], "temporary files")
 
@@ -269,11 +267,9 @@ TESTS = [nothing_is_logged, sessions_end, larger_than_memory, beside_others, kil
 
 
 def main():
-    directory, plugin_dir, TEAK[0], *names = sys.argv[1:]
-    print(f"TEAK_SEED={SEED}")
-    server = Server(directory, plugin_dir)
-    carry_out(TESTS, names, server, OPTIONS)
+    arguments = parser(__doc__, names="of cases; default: all").parse_args()
+    return on_server(TESTS, arguments.names, Server(arguments.directory, arguments.plugin_dir), OPTIONS)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -10,7 +10,6 @@ has: what it has no name for stays.
 With --minutes all of it goes on in random order, the server is killed now and then, and tables are checked. Prints 'N passed, N failed'.
 """
 
-import argparse
 import contextlib
 import os
 import random
@@ -22,12 +21,11 @@ import time
 
 import pymysql
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../../kit"))
-sys.path.append(os.path.join(HERE, "../../../benches"))
-from cgroup import MemoryLimit  # pylint: disable=wrong-import-position
-from memory import MIB, Steps  # pylint: disable=wrong-import-position
-from server import Server  # pylint: disable=wrong-import-position
+from kit.cgroup import MemoryLimit
+from kit.options import parser, seed
+from kit.server import Server
+
+from memory import MIB, Steps
 
 GROUP_BYTES = 192 * MIB
 THREAD_BYTES = MIB
@@ -256,21 +254,16 @@ class Bound(Steps):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--teak", required=True, help="the program")
-    parser.add_argument("--cache-mib", type=int, default=128)
-    parser.add_argument("--rows", type=int, default=500_000, help="of each of four tables")
-    parser.add_argument("--seconds", type=int, default=10, help="of small transactions")
-    parser.add_argument("--sessions", type=int, default=1000)
-    parser.add_argument("--minutes", type=float, default=0, help="of work in random order, after all was done once")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
-    arguments = parser.parse_args()
+    options = parser(__doc__, cache_mib=128)
+    options.add_argument("--rows", type=int, default=500_000, help="of each of four tables")
+    options.add_argument("--seconds", type=int, default=10, help="of small transactions")
+    options.add_argument("--sessions", type=int, default=1000)
+    options.add_argument("--minutes", type=float, default=0, help="of work in random order, after all was done once")
+    arguments = options.parse_args()
+    arguments.seed = seed()
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()
     bound = Bound(server, arguments)
-    print(f"seed {arguments.seed}", flush=True)
     try:
         bound.run(arguments.sessions, arguments.minutes)
     except (RuntimeError, pymysql.err.MySQLError) as error:

@@ -6,7 +6,6 @@ descriptors again, without a restart, a checkpoint is made whatever was refused 
 the tables' files (Teak opens them as they are used), segments of the log, and the superblock.
 """
 
-import argparse
 import collections
 import os
 import resource
@@ -15,8 +14,8 @@ import sys
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-import server as harness  # pylint: disable=wrong-import-position
+from kit import server as harness
+from kit.options import parser
 
 # Segments of the least size that the server takes, so that starting one is common.
 OPTIONS = ["--teak-cache-size=32M", "--teak-log-segment-size=1M", "--table-open-cache=400", "--max-connections=200"]
@@ -178,12 +177,7 @@ def run(server, arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--tables", type=int, default=300)
-    parser.add_argument("--descriptors", type=int, default=80)
-    arguments = parser.parse_args()
+    arguments = parser(__doc__, tables=300, descriptors=80).parse_args()
     server = harness.Server(arguments.directory, arguments.plugin_dir)
     try:
         problems = run(server, arguments)

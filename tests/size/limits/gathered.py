@@ -5,16 +5,14 @@ The statement is held in the middle by the lock of a row that comes late; meanwh
 finds nothing. What ends the wait: the reader's end, a timeout, KILL. After an error nothing of the statement is left, in a transaction and without one.
 """
 
-import argparse
-import os
 import sys
 import threading
 import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # pylint: disable=wrong-import-position
+from kit.options import parser
+from kit.server import Server
 
 ROWS = 500
 LOCKED_RANGE = "SELECT id FROM t FORCE INDEX (v) WHERE v BETWEEN 10050 AND 10060 FOR UPDATE"
@@ -104,10 +102,7 @@ def scenario(server, statement, entry, ending, autocommit):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    arguments = parser.parse_args()
+    arguments = parser(__doc__).parse_args()
     server = Server(arguments.directory, arguments.plugin_dir)
     problems, passed = [], 0
     try:

@@ -6,15 +6,15 @@ cache, LOAD DATA of them, ALTER TABLE by copy, an UPDATE of all of them rolled b
 large as the cache. Contents are checked after each step. Prints 'large_values: N passed, N failed', a step each.
 """
 
-import argparse
 import os
 import sys
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from memory import MIB, STATEMENT_SECONDS, Steps  # pylint: disable=wrong-import-position
-from server import Server  # pylint: disable=wrong-import-position
+from kit.options import parser
+from kit.server import Server
+
+from memory import MIB, STATEMENT_SECONDS, Steps
 
 TEXT_BYTES = 20_000
 # Half of it cannot be compressed.
@@ -116,15 +116,9 @@ class LargeValues(Steps):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--cache-mib", type=int, default=32)
-    parser.add_argument("--allowance-mib", type=int, default=300)
-    parser.add_argument("--texts-mib", type=int, default=400)
-    parser.add_argument("--single-mib", type=int, default=60)
-    parser.add_argument("--engine", default="Teak", help="InnoDB, to compare")
-    arguments = parser.parse_args()
+    options = parser(__doc__, cache_mib=32, allowance_mib=300, texts_mib=400, single_mib=60)
+    options.add_argument("--engine", default="Teak", help="InnoDB, to compare")
+    arguments = options.parse_args()
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()
     cache = arguments.cache_mib * MIB

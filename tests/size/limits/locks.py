@@ -8,16 +8,14 @@ that: enough to tell a cost that grows with the square. Locks of consecutive row
 scattered ones not more than teak_lock_max_size and 4 MiB; two transactions that could take more get error 1206.
 """
 
-import argparse
-import os
 import sys
 import threading
 import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # pylint: disable=wrong-import-position
+from kit.options import parser
+from kit.server import Server
 
 MIB = 1 << 20
 
@@ -164,14 +162,11 @@ class Run:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--cache-mib", type=int, default=64)
-    parser.add_argument("--missing", type=int, nargs="*", default=[40000, 80000, 160000])
-    parser.add_argument("--rows", type=int, nargs="*", default=[1500000])
-    parser.add_argument("--check", action="store_true")
-    arguments = parser.parse_args()
+    options = parser(__doc__, cache_mib=64)
+    options.add_argument("--missing", type=int, nargs="*", default=[40000, 80000, 160000])
+    options.add_argument("--rows", type=int, nargs="*", default=[1500000])
+    options.add_argument("--check", action="store_true")
+    arguments = options.parse_args()
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()
     server.start([f"--teak-cache-size={arguments.cache_mib}M", f"--innodb-buffer-pool-size={arguments.cache_mib}M",

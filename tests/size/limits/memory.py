@@ -6,16 +6,14 @@ of three times the cache, one transaction larger than the cache committed, one r
 an old snapshot, and scans. Contents are checked after each step. Prints 'N passed, N failed', a step each.
 """
 
-import argparse
-import os
 import sys
 import threading
 import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # pylint: disable=wrong-import-position
+from kit.options import parser
+from kit.server import Server
 
 MIB = 1 << 20
 ALLOWANCE = 300 * MIB
@@ -204,11 +202,7 @@ class Memory(Steps):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--cache-mib", type=int, default=128)
-    arguments = parser.parse_args()
+    arguments = parser(__doc__, cache_mib=128).parse_args()
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()
     cache = arguments.cache_mib * MIB

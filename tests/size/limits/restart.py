@@ -6,7 +6,6 @@ server gets SIGKILL and is started again. Measured: seconds from the start of th
 the first answer from a Teak table. Limit: 10 s. Then the contents are compared with what was acknowledged.
 """
 
-import argparse
 import glob
 import os
 import random
@@ -16,8 +15,8 @@ import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server, conflicted  # pylint: disable=wrong-import-position
+from kit.options import parser, seed
+from kit.server import Server, conflicted
 
 MIB = 1 << 20
 CLIENTS = 8
@@ -160,14 +159,8 @@ def run(server, arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--log-mib", type=int, default=1024)
-    parser.add_argument("--cache-mib", type=int, default=1024)
-    parser.add_argument("--limit", type=float, default=10.0)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = parser(__doc__, log_mib=1024, cache_mib=1024, limit=10.0).parse_args()
+    arguments.seed = seed()
     server = Server(arguments.directory, arguments.plugin_dir)
     try:
         problems = run(server, arguments)

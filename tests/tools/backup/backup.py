@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 """`teak backup`, `teak backup verify` and `teak restore` beside clients that change everything.
 
-usage: backup.py DIRECTORY PLUGIN_DIR TEAK [--seed N] [--rounds N] [NAME...]
-
 Prints 'N passed, N failed', a test each.
 """
 
@@ -13,16 +11,14 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
-import pymysql
+from kit.server import Server, free_port
+
+from bank import Workload, make_tables, rows
+from runner import main
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "../../kit"), os.path.join(HERE, "../../servers/replication")]
-from server import Server, free_port  # noqa: E402
-from bank import Workload, make_tables, rows  # noqa: E402
-from runner import main  # noqa: E402
 
 OPTIONS = ["--teak-flush-log-at-trx-commit=1", "--teak-cache-size=8M", "--teak-checkpoint-log-size=2M",
            "--log-bin=binlog", "--binlog-format=ROW", "--server-id=1", "--sync-binlog=0", "--gtid-domain-id=3"]

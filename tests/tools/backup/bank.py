@@ -10,8 +10,8 @@ import time
 
 import pymysql
 
-from server import attempt, conflicted
-from writers import LOADED_ROWS, Appends, Loads
+from kit.server import attempt, conflicted
+from kit.writers import LOADED_ROWS, Appends, Loads
 
 ACCOUNTS = 100
 START_BALANCE = 1000

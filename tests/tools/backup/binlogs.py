@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 """What follows a backup in the binary log: points in time, replicas, servers that take the place of others.
 
-usage: binlogs.py DIRECTORY PLUGIN_DIR TEAK [--seed N] [--rounds N] [NAME...]
-
 Prints 'N passed, N failed', a test each.
 """
 
@@ -10,15 +8,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "../../kit"), os.path.join(HERE, "../../servers/replication")]
-from backup import RESTORED, Test, checksums, refused, run  # noqa: E402
-from bank import Workload, rows  # noqa: E402
-from replication import let_replicate, wait_until  # noqa: E402
-from runner import main  # noqa: E402
+from kit.replicas import let_replicate, wait_until
+
+from backup import RESTORED, Test, checksums, refused, run
+from bank import Workload, rows
+from runner import main
 
 
 def differences(one, other, tables):

@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 """Copies of a running server's files, as a snapshot of the file system makes them, started by another server.
 
-usage: frozen.py DIRECTORY PLUGIN_DIR TEAK [--seed N] [--rounds N] [NAME...]
-
 A snapshot is atomic: here, the server is stopped as it stands (SIGSTOP) while its directory is copied. Prints 'N passed, N failed'.
 """
 
@@ -11,16 +9,13 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 
-import pymysql
+from kit.server import Server
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # noqa: E402
-from bank import Workload, make_tables, rows  # noqa: E402
-from runner import main  # noqa: E402
+from bank import Workload, make_tables, rows
+from runner import main
 
 OPTIONS = ["--teak-flush-log-at-trx-commit=1", "--teak-cache-size=8M", "--teak-checkpoint-log-size=2M"]
 BINLOG = ["--log-bin=binlog", "--binlog-format=ROW", "--server-id=1", "--sync-binlog=1"]

@@ -1,9 +1,7 @@
 #!/usr/bin/python3
 """Set-ups of a server, each backed up, restored and compared with what was there, or refused at the backup with the reason.
 
-usage: matrix.py DIRECTORY PLUGIN_DIR TEAK [--seed N] [--rounds N] [NAME...]
-
-Without names a few of the set-ups, which together have most properties; all with --rounds 1 or more. Prints 'N passed, N failed'.
+Without names a few of the set-ups, which together have most properties; all with --all. Prints 'N passed, N failed'.
 """
 
 import os
@@ -15,12 +13,11 @@ import subprocess
 import sys
 import threading
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "../../kit")]
-from server import Server, own_plugins  # noqa: E402
-from bank import rows  # noqa: E402
-from backup import refused, run  # noqa: E402
-from runner import main  # noqa: E402
+from kit.server import Server, own_plugins
+
+from backup import refused, run
+from bank import rows
+from runner import main
 
 ENGINES = ("Teak", "InnoDB", "Aria", "MyISAM")
 # Names that files of mariadb-backup, of the server or of a file system have, or that somebody may quote wrongly.
@@ -487,8 +484,7 @@ def test_of(set_up):
 
 
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    rounds = int(given[given.index("--rounds") + 1]) if "--rounds" in given else 0
-    named = [set_up.name for set_up in ALL if set_up.name in given]
-    chosen = [set_up for set_up in ALL if set_up.name in (named or ([one.name for one in ALL] if rounds else FEW))]
-    main(__doc__, [test_of(set_up) for set_up in chosen], Test, rounds=rounds)
+    named = [set_up.name for set_up in ALL if set_up.name in sys.argv]
+    chosen = [set_up for set_up in ALL if "--all" in sys.argv or set_up.name in (named or FEW)]
+    sys.argv = [argument for argument in sys.argv if argument != "--all"]
+    main(__doc__, [test_of(set_up) for set_up in chosen], Test, rounds=1)

@@ -1,24 +1,19 @@
 #!/usr/bin/python3
 """Backups of some databases or tables: `teak backup --databases`, `--tables` and their kin.
 
-usage: partial.py DIRECTORY PLUGIN_DIR TEAK [--seed N] [--rounds N] [NAME...]
-
 Prints 'N passed, N failed', a test each.
 """
 
 import json
 import os
 import subprocess
-import sys
 import threading
 
 import pymysql
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "../../kit")]
-from backup import RESTORED, Test as BackupTest, refused, run  # noqa: E402
-from bank import CHECKPOINTS_PAUSED, Workload, rows  # noqa: E402
-from runner import main  # noqa: E402
+from backup import RESTORED, Test as BackupTest, refused, run
+from bank import CHECKPOINTS_PAUSED, Workload, rows
+from runner import main
 
 LOCK_WAIT_TIMEOUT = 1205
 DATABASES = ("one", "two", "my-db")

@@ -1,43 +1,36 @@
-"""Runs the tests of a file, each on servers of its own."""
+"""How the tests of backups are run: each with a new set-up, whose directory goes afterwards."""
 
-import argparse
+import functools
 import shutil
 import subprocess
 import sys
-import time
 
 import pymysql
+
+from kit.cases import Failure, carry_out
+from kit.options import parser, seed
 
 
 def main(description, tests, new, rounds):
     """Runs those that the command line names, or all, and ends the program. `new` makes of the arguments what a test gets; it has `servers`, by what
     they are called. `rounds`: how often a test repeats what it does, unless the command line says."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("directory")
-    parser.add_argument("plugin_dir")
-    parser.add_argument("teak")
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=rounds)
-    arguments = parser.parse_intermixed_args()
-    passed = failed = 0
-    for case in tests:
-        if arguments.names and case.__name__ not in arguments.names:
-            continue
-        began = time.monotonic()
-        print(f"{case.__name__}, seed {arguments.seed}", flush=True)
-        test = new(arguments)
-        try:
-            case(test)
-            passed += 1
-        except (AssertionError, RuntimeError, pymysql.err.MySQLError, subprocess.SubprocessError) as error:
-            failed += 1
-            logs = "".join(f"\n{name}:\n{server.log_end()}" for name, server in test.servers.items())
-            print(f"FAILED {case.__name__}: {error!r}\n{error}{logs}")
-        finally:
-            for server in test.servers.values():
-                server.kill()
-            shutil.rmtree(arguments.directory, ignore_errors=True)
-        print(f"  {time.monotonic() - began:.0f} s", flush=True)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    options = parser(description, names="of cases; default: all", rounds=rounds)
+    arguments = options.parse_args()
+    arguments.seed = seed()
+
+    def with_new(case):
+        @functools.wraps(case)
+        def run():
+            test = new(arguments)
+            try:
+                case(test)
+            except (AssertionError, RuntimeError, pymysql.err.MySQLError, subprocess.SubprocessError) as error:
+                logs = "".join(f"\n{name}:\n{server.log_end()}" for name, server in test.servers.items())
+                raise Failure(f"{error!r}\n{error}{logs}") from error
+            finally:
+                for server in test.servers.values():
+                    server.kill()
+                shutil.rmtree(arguments.directory, ignore_errors=True)
+        return run
+
+    sys.exit(carry_out([with_new(case) for case in tests], arguments.names, recover=lambda: None))

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Converts tables by `teak convert` and compares what is there. Prints 'N passed, N failed', a case each."""
 
-import argparse
 import json
 import os
 import random
@@ -12,15 +11,14 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 
 import pymysql
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../../kit"))
-sys.path.insert(0, HERE)
-import schema  # pylint: disable=wrong-import-position
-from server import Server, own_plugins  # pylint: disable=wrong-import-position
+from kit.cases import Failure, carry_out, cases_of, check
+from kit.options import parser, seed
+from kit.server import Server, own_plugins
+
+import schema
 
 OPTIONS = ("--log-bin=binlog", "--binlog-format=ROW", "--server-id=1", "--innodb-buffer-pool-size=64M")
 # What a writer may be told while tables are converted: constraint, lock, deadlock, definition changed, connection gone.
@@ -34,16 +32,6 @@ RECORDS = "Foreign keys that teak convert has dropped and will add again"
 
 # And that of the database of a trial.
 TRIAL = "empty copies of tables, made by teak convert"
-
-
-class Failure(Exception):
-    """A case found something wrong."""
-
-
-def check(condition, text):
-    """Fails the case with a text."""
-    if not condition:
-        raise Failure(text)
 
 
 class Tests:
@@ -490,38 +478,21 @@ class Tests:
 
 def main():
     """Runs all cases, or those that are named."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--teak", required=True)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--rounds", type=int, default=16)
-    parser.add_argument("cases", nargs="*")
-    arguments = parser.parse_args()
-    print(f"seed {arguments.seed}", flush=True)
+    arguments = parser(__doc__, names="of cases; default: all", rounds=16).parse_args()
+    arguments.seed = seed()
     tests = Tests(arguments)
     tests.install()
-    passed = failed = 0
+
+    def recover():
+        if not tests.server.is_running():
+            tests.start()
+
     try:
         tests.start()
-        for name in (name for name in dir(tests) if name.startswith("case_")):
-            if arguments.cases and name[5:] not in arguments.cases:
-                continue
-            try:
-                if not tests.server.is_running():
-                    tests.start()
-                getattr(tests, name)()
-                passed += 1
-                print(f"ok     {name[5:]}", flush=True)
-            except Exception as error:  # pylint: disable=broad-except
-                failed += 1
-                print(f"FAILED {name[5:]}: {error}", flush=True)
-                if not isinstance(error, Failure):
-                    traceback.print_exc()
+        return carry_out(cases_of(tests), arguments.names, recover=recover)
     finally:
         tests.server.kill()
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(bool(failed))
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())

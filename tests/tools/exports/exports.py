@@ -1,7 +1,5 @@
 #!/usr/bin/python3
 """Single tables from one server to another, as users do it: FLUSH TABLES ... FOR EXPORT, a copy of the file, DISCARD and IMPORT TABLESPACE.
-
-usage: exports.py DIRECTORY PLUGIN_DIR STOPPER [NAME...]
 """
 
 import glob
@@ -14,11 +12,11 @@ import time
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../crash/ddl"))
-from asking import error_number  # noqa: E402
-from ddl import Stops  # noqa: E402
-from server import Server  # noqa: E402
+from kit.asking import error_number
+from kit.cases import carry_out
+from kit.options import parser, seed
+from kit.server import Server
+from kit.stops import Stops
 
 LOCK_WAIT_TIMEOUT, READ_ONLY_LOCK, NOT_LOCKED = 1205, 1099, 1100
 INTERRUPTED, NOT_IMPLEMENTED, SYNTAX_ERROR = 1317, 1031, 1064
@@ -104,27 +102,22 @@ def state(server, table):
 class Exports:
     """The tests: each public method is one."""
 
-    def __init__(self, directory, plugin_dir, stopper):
+    def __init__(self, directory, plugin_dir):
         self.source = Server(os.path.join(directory, "source"), plugin_dir)
         self.target = Server(os.path.join(directory, "target"), plugin_dir)
         for server in (self.source, self.target):
             server.install()
-        self.stops = Stops(os.path.join(directory, "stops"), stopper)
+        self.stops = Stops(os.path.join(directory, "stops"))
         self.source.start()
         self.start_target()
         # Other numbers of spaces and trees.
         for number in range(5):
             self.target.query(f"create table other_{number} (a int primary key, b int, key (b)) engine = Teak")
-        self.random = random.Random(int(os.environ.get("TEAK_SEED") or 1))
+        self.random = random.Random(seed())
 
     def start_target(self):
         self.stops.arm(0)
-        os.environ.update(self.stops.environment)
-        try:
-            self.target.start()
-        finally:
-            for name in self.stops.environment:
-                del os.environ[name]
+        self.stops.start(self.target)
 
     def stop(self):
         self.source.kill()
@@ -495,28 +488,22 @@ class Exports:
 
 
 def main():
-    directory, plugin_dir, stopper, *names = sys.argv[1:]
-    tests = Exports(directory, plugin_dir, stopper)
-    every = [name for name, value in vars(Exports).items() if callable(value) and not name.startswith("_")
+    arguments = parser(__doc__, names="of cases; default: all").parse_args()
+    tests = Exports(arguments.directory, arguments.plugin_dir)
+
+    def recover():
+        for server in (tests.source, tests.target):
+            if not server.is_running():
+                server.process = None
+                server.start()
+
+    cases = [getattr(tests, name) for name, value in vars(Exports).items() if callable(value) and not name.startswith("_")
              and name not in ("start_target", "stop", "partition_file", "killed_query", "killed_in_state")]
-    failed = 0
     try:
-        for name in names or every:
-            try:
-                getattr(tests, name)()
-                print(f"ok      {name}", flush=True)
-            except Exception as error:  # pylint: disable=broad-except
-                failed += 1
-                print(f"FAILED  {name}: {error!r}", flush=True)
-                for server in (tests.source, tests.target):
-                    if not server.is_running():
-                        server.process = None
-                        server.start()
+        return carry_out(cases, arguments.names, recover=recover)
     finally:
         tests.stop()
-    print(f"{len(names or every) - failed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Tests of `teak-bench` with a real server. Ends with 'N passed, N failed'."""
 
-import argparse
 import json
 import os
 import subprocess
 import sys
-import traceback
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from external_store import ExternalStore  # pylint: disable=wrong-import-position
-from server import Server  # pylint: disable=wrong-import-position
+from kit.cases import carry_out, cases_of
+from kit.options import parser
+from kit.server import Server
+
+from external_store import ExternalStore
 
 ENGINES = ("Teak", "InnoDB")
 OPERATIONS = {
@@ -33,7 +33,7 @@ class Tests(ExternalStore):
 
     def __init__(self, arguments):
         self.server = Server(arguments.directory, arguments.plugin_dir)
-        self.binary = os.path.abspath(arguments.binary)
+        self.binary = os.path.abspath(arguments.teak)
 
     def teak(self, *arguments):
         """Runs `teak-bench`; returns its exit status and all it printed."""
@@ -169,35 +169,17 @@ class Tests(ExternalStore):
                 queue = json.load(file)
             assert queue["rows"] == 10000 and [point["deleted"] for point in queue["points"]] == list(range(1000, 10001, 1000))
 
-    def run(self):
-        """All tests, in the order they are written; returns how many failed."""
-        failed = 0
-        tests = [name for part in (Tests, ExternalStore) for name in part.__dict__ if name.startswith("test_")]
-        for name in tests:
-            try:
-                getattr(self, name)()
-                print(f"ok      {name}", flush=True)
-            except Exception:  # pylint: disable=broad-except
-                failed += 1
-                print(f"FAILED  {name}\n{traceback.format_exc()}", flush=True)
-        print(f"linkbench: {len(tests) - failed} passed, {failed} failed")
-        return failed
-
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--directory", required=True)
-    tests = Tests(parser.parse_args())
+    tests = Tests(parser(__doc__).parse_args())
     tests.server.install()
     tests.server.start(OPTIONS)
     try:
-        failed = tests.run()
+        failed = carry_out([getattr(tests, case.__name__) for case in cases_of(Tests, ExternalStore)], recover=lambda: None)
         tests.server.stop()
+        return failed
     finally:
         tests.server.kill()
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ import shutil
 import socket
 import subprocess
 
-from case import SERVER, check
+from kit.cases import check
+
+from case import SERVER
 from impostor import Impostor
 
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from case import check
+from kit.cases import check
 
 RELAXED = ("innodb_flush_log_at_trx_commit", "sync_binlog", "teak_flush_log_at_trx_commit")
 ENDING = (signal.SIGHUP, signal.SIGQUIT, signal.SIGINT, signal.SIGTERM)

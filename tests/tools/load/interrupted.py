@@ -9,7 +9,9 @@ import subprocess
 import termios
 import time
 
-from case import ENGINES, NOTHING_TO_RESUME, OPTIONS, SERVER, USAGE, Failure, check
+from kit.cases import Failure, check
+
+from case import ENGINES, NOTHING_TO_RESUME, OPTIONS, SERVER, USAGE
 from held import HeldUp
 
 

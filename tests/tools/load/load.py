@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Loads dumps by `mariadb` and by `teak load` and compares what is there. Prints 'N passed, N failed', a case each."""
 
-import argparse
 import glob
 import json
 import os
@@ -11,17 +10,16 @@ import signal
 import subprocess
 import sys
 import time
-import traceback
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../../kit"))
-sys.path.insert(0, HERE)
-import dumps  # pylint: disable=wrong-import-position
-from accounts import Accounts  # pylint: disable=wrong-import-position
-from case import DAMAGE, ENGINES, INPUT_OUTPUT, OPTIONS, OTHER, SERVER, USAGE, Failure, check  # pylint: disable=wrong-import-position
-from endings import Endings  # pylint: disable=wrong-import-position
-from interrupted import Interrupted  # pylint: disable=wrong-import-position
-from server import Server, free_port, own_plugins  # pylint: disable=wrong-import-position
+from kit.cases import Failure, carry_out, cases_of, check
+from kit.options import parser, seed
+from kit.server import Server, free_port, own_plugins
+
+import dumps
+from accounts import Accounts
+from case import DAMAGE, ENGINES, INPUT_OUTPUT, OPTIONS, OTHER, SERVER, USAGE
+from endings import Endings
+from interrupted import Interrupted
 
 ROWS = 700
 DUMP_VARIANTS = {
@@ -554,49 +552,26 @@ class Tests(Accounts, Endings, Interrupted):
             message = self.teak("parallel", self.write("long.sql", f"{head}{text};\n"), expect=USAGE)
             check("max_allowed_packet" in message and f"line {3 if 'VALUES' in text else 2}: " in message, message[:300])
 
-    def run(self, names):
-        """All cases, or those named; the number that failed."""
-        passed = failed = 0
-        OPTIONS.extend(self.certificates())
-        self.server.install()
-        self.server.start(OPTIONS)
-        try:
-            cases = [name for name in dir(self) if name.startswith("case_")]
-            for name in cases:
-                if names and name.removeprefix("case_") not in names:
-                    continue
-                began = time.monotonic()
-                try:
-                    getattr(self, name)()
-                    passed += 1
-                    print(f"ok      {name.removeprefix('case_')} ({time.monotonic() - began:.1f} s)", flush=True)
-                except Exception as error:  # pylint: disable=broad-exception-caught
-                    failed += 1
-                    print(f"FAILED  {name.removeprefix('case_')}: {error}", flush=True)
-                    if not isinstance(error, Failure):
-                        traceback.print_exc()
-                    if not self.server.is_running():
-                        self.server.start(OPTIONS)
-                    self.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
-        finally:
-            self.server.kill()
-        print(f"{passed} passed, {failed} failed")
-        return failed
-
 
 def main():
     """Runs the cases."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--teak", required=True)
-    parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--directory", required=True)
-    parser.add_argument("--port", type=int, default=free_port())
-    parser.add_argument("cases", nargs="*")
-    arguments = parser.parse_args()
-    print(f"seed {arguments.seed}", flush=True)
-    sys.exit(1 if Tests(arguments).run(arguments.cases) else 0)
+    arguments = parser(__doc__, names="of cases; default: all").parse_args()
+    arguments.seed, arguments.port = seed(), free_port()
+    tests = Tests(arguments)
+    OPTIONS.extend(tests.certificates())
+
+    def recover():
+        if not tests.server.is_running():
+            tests.server.start(OPTIONS)
+        tests.server.query("DROP DATABASE IF EXISTS teak_load", database=None)
+
+    tests.server.install()
+    tests.server.start(OPTIONS)
+    try:
+        return carry_out(cases_of(tests), arguments.names, recover=recover)
+    finally:
+        tests.server.kill()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

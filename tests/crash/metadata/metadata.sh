@@ -2,9 +2,9 @@
 # What the plugin keeps with a table, and rows of older layouts, read from bytes that may be anything: decoder.h says
 # what is decoded, attack.cc how. The sources are the plugin's, built with sanitizers; no server is started.
 #
-# usage: tests/crash/metadata/run.sh           TEAK_MUTATIONS (20000) of each file in corpus/, from TEAK_SEED (1) on
-#        tests/crash/metadata/run.sh --write   writes what the plugin encodes today into corpus/
-#        tests/crash/metadata/run.sh --fuzz    libFuzzer goes on from corpus/ until it is stopped; needs clang++
+# usage: tests/run metadata           TEAK_MUTATIONS (20000) of each file in corpus/, from TEAK_SEED (1) on
+#        tests/run metadata --write   writes what the plugin encodes today into corpus/
+#        tests/run metadata --fuzz    libFuzzer goes on from corpus/ until it is stopped; needs clang++
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/../../../scripts/lib/base.sh"

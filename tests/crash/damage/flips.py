@@ -1,6 +1,5 @@
-"""Bit flips in all files of a stopped engine. See run.sh."""
+"""Bit flips in all files of a stopped engine."""
 
-import argparse
 import os
 import random
 import shutil
@@ -9,8 +8,8 @@ import sys
 
 import pymysql
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kit"))
-from server import Server  # noqa: E402
+from kit.options import parser, seed
+from kit.server import Server
 
 TABLES = {
     "ordered": "id INT PRIMARY KEY, v INT, pad VARCHAR(200), KEY kv (v)",
@@ -197,13 +196,8 @@ class Round:
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    for name in ("--plugin-dir", "--teak", "--directory"):
-        parser.add_argument(name, required=True)
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    print(f"seed {arguments.seed}", flush=True)
+    arguments = parser(__doc__, rounds=20).parse_args()
+    arguments.seed = seed()
     rng = random.Random(arguments.seed)
     server = Server(arguments.directory, arguments.plugin_dir)
     server.install()

@@ -5,8 +5,7 @@
 # at the end which tables the engine itself still has; extra/ has some of our own. It takes 20 minutes, and the first
 # time as long again for the server.
 #
-# usage: tests/crash/atomic/soak.sh [--accept] [TEST...]        for example: tests/crash/atomic/soak.sh create_table
-# rename_table
+# usage: tests/run atomic [--accept] [TEST...]   such as tests/run atomic create_table rename_table
 #
 # --accept records the differences of the tests listed in expected-differences.txt as the expected ones. InnoDB's
 # outputs are kept in build/atomic/InnoDB-<version>. left-out.txt has the tests that are not run, with the reason.

@@ -2,8 +2,7 @@
 # MariaDB's own tests of foreign keys, of its suites innodb and main: each is recorded with InnoDB and with Teak in its
 # place, and the two outputs are compared (tests/answers/mtr/compare.py). extra/ has some of our own. Two minutes.
 #
-# usage: tests/answers/foreign_keys/run.sh [--accept] [TEST...]        for example: tests/answers/foreign_keys/run.sh
-# foreign_key
+# usage: tests/run foreign_keys [--accept] [TEST...]   such as tests/run foreign_keys foreign_key
 #
 # --accept records the differences of the tests listed in expected-differences.txt as the expected ones. InnoDB's
 # outputs are kept in build/mtr/foreign-keys-InnoDB-<version>. left-out.txt has the tests that are not run, with the
@@ -96,7 +95,7 @@ if [ "${1-}" = --accept ]; then
     shift
 fi
 # Another form of the tests has other outputs.
-version=$(cat "$BUILD/mariadb-version")-$(cat "$HERE/run.sh" "$HERE"/extra/*.test | sha256sum | cut -c1-8)
+version=$(cat "$BUILD/mariadb-version")-$(cat "$HERE/foreign_keys.sh" "$HERE"/extra/*.test | sha256sum | cut -c1-8)
 # compare.py masks what lies in a directory of this name.
 trees=$BUILD/mtr
 reference=$trees/foreign-keys-$REFERENCE-$version

@@ -4,7 +4,7 @@
 # come with the suites have aged with the server, so they judge nobody. Tests of our own are in extra/: plans compares
 # the optimizer's plans over tables that are not tiny.
 #
-# usage: tests/answers/mtr/run.sh [--accept] [TEST...]        for example: tests/answers/mtr/run.sh trx.insert type_blob
+# usage: tests/run mtr [--accept] [TEST...]        for example: tests/run mtr trx.insert type_blob
 #
 # --accept records the differences of the tests listed in expected-differences.txt as the expected ones. InnoDB's
 # outputs are kept in build/mtr/InnoDB-<version>. Tests in overlay/disabled.def are not run. TEAK_MTR_AGAINST (Teak) is
