@@ -18,9 +18,10 @@ import tempfile
 import threading
 import time
 
+from kit.server import Server
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from kit.server import Server
 
 TEAK = os.path.join(ROOT, "build", "bin", "teak")
 PLUGIN = os.path.join(ROOT, "build", "plugin")

@@ -14,9 +14,8 @@ import statistics
 import sys
 import time
 
-from comparison import base_options
+from comparison import Side, base_options, in_turn
 from engine import write_rows
-from kit.server import Server
 
 TABLE = "id INT PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY k (k)"
 SORTED = "SET optimizer_switch='mrr=on,mrr_sort_keys=on,mrr_cost_based=off', join_cache_level=6, mrr_buffer_size=4194304, join_buffer_size=4194304"
@@ -35,20 +34,18 @@ STATEMENTS = {
 }
 
 
-class Side:
-    """A server of an engine with its table."""
+class ColdSide(Side):
+    """A side with its table, whose server starts anew for each statement."""
 
     def __init__(self, arguments, text):
-        self.name, _, rest = text.partition("=")
-        plugins, *self.more = rest.split(",")
-        self.engine = "Teak" if plugins else "InnoDB"
-        self.server = Server(os.path.join(os.path.abspath(arguments.directory), self.name), os.path.abspath(plugins or arguments.plugin_dir))
-        self.options = base_options(arguments.cache, "--innodb-buffer-pool-load-at-startup=OFF", "--innodb-buffer-pool-dump-at-shutdown=OFF", *self.more)
+        name, _, rest = text.partition("=")
+        plugins, *more = rest.split(",")
+        options = base_options(arguments.cache, "--innodb-buffer-pool-load-at-startup=OFF", "--innodb-buffer-pool-dump-at-shutdown=OFF", *more)
+        super().__init__(os.path.join(arguments.directory, name), plugins or arguments.plugin_dir, name, "Teak" if plugins else "InnoDB", options)
 
     def fill(self, rows, count):
         """The rows, and a table of one in a hundred of their numbers."""
-        self.server.install()
-        self.server.start(self.options)
+        self.start()
         connection = self.server.connect(autocommit=True, local_infile=True)
         with connection.cursor() as cursor:
             cursor.execute(f"CREATE TABLE t ({TABLE}) ENGINE={self.engine}")
@@ -110,7 +107,7 @@ def main():
     parser.add_argument("--modes", default="disk,pages")
     arguments = parser.parse_args()
     texts = arguments.side or [f"Teak={arguments.plugin_dir}", f"without={arguments.plugin_dir},--teak-read-ahead=0"]
-    sides = [Side(arguments, text) for text in ["InnoDB=", *texts]]
+    sides = [ColdSide(arguments, text) for text in ["InnoDB=", *texts]]
     rows = os.path.join(os.path.abspath(arguments.directory), "rows.tsv")
     os.makedirs(arguments.directory, exist_ok=True)
     write_rows(rows, arguments.rows)
@@ -124,7 +121,7 @@ def main():
             for name in names:
                 runs = {side.name: [] for side in sides}
                 for number in range(arguments.runs):
-                    for side in sides[number % len(sides):] + sides[:number % len(sides)]:
+                    for side in in_turn(sides, number):
                         runs[side.name].append(side.measure(name, arguments.rows, mode == "pages"))
                 differ += len({run[2] for side in runs.values() for run in side}) != 1
                 middle = [[1000 * statistics.median(run[i] for run in side) for i in (0, 1)] for side in runs.values()]

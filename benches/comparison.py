@@ -8,6 +8,7 @@ import time
 
 import pymysql
 
+from kit.options import PLUGIN_DIR
 from kit.server import Server
 
 # Tables in memory may have as much as there is; the server's own temporary tables may not.
@@ -113,6 +114,38 @@ class Comparison:
             found = []
         for line in found[:20]:
             self.errors.append({"engine": "", "where": "error log", "what": line})
+
+
+class Side(Comparison):
+    """One of what is compared, with a server of its own: an engine, or a build or a form of it, by its name."""
+
+    def __init__(self, directory, plugin_dir, name, engine, options=()):
+        super().__init__(directory, plugin_dir, [engine], list(options))
+        self.name, self.engine = name, engine
+
+    def start(self):
+        """A new server."""
+        self.server.install()
+        self.server.start(self.options)
+
+
+def sides_of(arguments, directory, options):
+    """A side for each of --engines, and for each further build of Teak that --plugin names; the plugins are copies, one for each."""
+    wanted = [(engine, engine, os.path.join(PLUGIN_DIR, "ha_teak.so")) for engine in arguments.engines.split(",")]
+    wanted += [(name, "Teak", file) for name, _, file in (plugin.partition("=") for plugin in arguments.plugin)]
+    sides = []
+    for name, engine, plugin in wanted:
+        plugins = os.path.join(directory, name, "plugins")
+        os.makedirs(plugins)
+        shutil.copy2(plugin, os.path.join(plugins, "ha_teak.so"))
+        sides.append(Side(os.path.join(directory, name, "server"), plugins, name, engine, options))
+    return sides
+
+
+def in_turn(sides, number):
+    """The sides in the order of one round: another one begins each time."""
+    number %= len(sides)
+    return sides[number:] + sides[:number]
 
 
 def base_options(cache, *others):

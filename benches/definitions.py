@@ -16,9 +16,10 @@ import statistics
 import tempfile
 import time
 
+from kit.server import Server
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from kit.server import Server
 
 CHANGES = [
     "ADD a INT NOT NULL DEFAULT 5",

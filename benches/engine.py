@@ -21,7 +21,7 @@ import time
 import pymysql
 
 import engine_report
-from comparison import TABLES_IN_MEMORY, Comparison, base_options, machine, plugin_options
+from comparison import TABLES_IN_MEMORY, Side, base_options, in_turn, machine, plugin_options
 from engine_statements import CONTENT, ENTRIES, SOURCE, TABLES, selected
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -44,15 +44,14 @@ def write_rows(path, count):
             out.write(f"{i}\t{numbers.randrange(count) + 1}\t{'-'.join(groups[:10])}\t{'-'.join(groups[10:])}\n")
 
 
-class Side(Comparison):
-    """One engine, or one build of Teak, with its server."""
+class EngineSide(Side):
+    """A side that runs statements one by one."""
 
     def __init__(self, arguments, name, engine, plugin):
         engine, self.form = FORMS.get(engine, (engine, lambda create: create))
-        self.name, self.engine = name, engine
         directory = os.path.join(arguments.directory, re.sub(r"\W", "-", name))
         plugins = os.path.join(directory, "plugins")
-        super().__init__(os.path.join(directory, "server"), plugins, [engine], [])
+        super().__init__(os.path.join(directory, "server"), plugins, name, engine)
         # Only this side's engine gets memory: the later of two equal options counts.
         others = ["--character-set-server=utf8mb4", "--max-connections=20", *TABLES_IN_MEMORY]
         if engine != "InnoDB":
@@ -69,10 +68,9 @@ class Side(Comparison):
             raise SystemExit(f"{plugin}: the file has to be called ha_teak.so")
         self.connection = None
 
-    def start(self, rows):
-        """A server with the rows in a table that no engine has to itself."""
-        self.server.install()
-        self.server.start(self.options)
+    def fill(self, rows):
+        """A new server with the rows in a table that no engine has to itself."""
+        self.start()
         self.connection = self.server.connect(autocommit=True, read_timeout=1800, local_infile=True)
         self.execute(SOURCE)
         self.execute(f"LOAD DATA LOCAL INFILE '{rows}' INTO TABLE source")
@@ -120,8 +118,8 @@ class Bench:
     def __init__(self, arguments):
         self.arguments = arguments
         teak = os.path.join(arguments.plugin_dir, "ha_teak.so")
-        sides = [Side(arguments, engine, engine, teak) for engine in arguments.engines.split(",")]
-        sides += [Side(arguments, name, "Teak", path) for name, path in arguments.plugin]
+        sides = [EngineSide(arguments, engine, engine, teak) for engine in arguments.engines.split(",")]
+        sides += [EngineSide(arguments, name, "Teak", path) for name, path in arguments.plugin]
         self.sides = [side for side in sides if side.is_there]
         if len({side.name for side in self.sides}) != len(self.sides):
             raise SystemExit("two sides have one name")
@@ -136,7 +134,7 @@ class Bench:
         write_rows(rows, self.arguments.rows)
         try:
             for side in self.sides:
-                side.start(rows)
+                side.fill(rows)
             for number in range(self.arguments.runs):
                 self.run(number)
                 self.save()
@@ -152,7 +150,7 @@ class Bench:
 
     def run(self, number):
         """All statements once, on fresh tables. Another side begins each time."""
-        order = self.sides[number % len(self.sides):] + self.sides[:number % len(self.sides)]
+        order = in_turn(self.sides, number)
         for table in TABLES:
             chosen = [(statement, asked) for statement, asked in self.statements if statement.table == table]
             for at, (statement, asked) in enumerate(chosen):

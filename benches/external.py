@@ -15,9 +15,10 @@ import time
 
 import pymysql
 
-import external_report
 from kit.cgroup import MemoryLimit
-from comparison import Comparison, machine, parse_limited, plugin_options, size_of
+
+import external_report
+from comparison import Side, machine, parse_limited, plugin_options, size_of
 
 # Form of a table: engine, and options of the table.
 SIDES = {
@@ -69,16 +70,16 @@ def is_asked(pipe):
         return False
 
 
-class Side(Comparison):
+class StoreSide(Side):
     """One form of a table with one form of texts, on a new server."""
 
     def __init__(self, arguments, name, form, limit):
-        self.arguments, self.name, self.form, self.limit = arguments, name, form, limit
-        self.engine, self.table_options = SIDES[name]
-        plugins, engines = os.path.join(arguments.directory, "plugins"), [self.engine]
-        of_plugin = plugin_options(engines, plugins, arguments.plugin_dir, arguments.cache)
-        super().__init__(os.path.join(arguments.directory, "server"), plugins, engines,
-                         server_options(self.engine, arguments.cache, of_plugin) + arguments.server_option)
+        self.arguments, self.form, self.limit = arguments, form, limit
+        engine, self.table_options = SIDES[name]
+        plugins = os.path.join(arguments.directory, "plugins")
+        super().__init__(os.path.join(arguments.directory, "server"), plugins, name, engine)
+        of_plugin = plugin_options(self.engines, plugins, arguments.plugin_dir, arguments.cache)
+        self.options = server_options(engine, arguments.cache, of_plugin) + arguments.server_option
         self.file = os.path.join(arguments.directory, f"{name}-{form}.json")
         self.result = None
 
@@ -192,7 +193,7 @@ def compare(arguments):
     try:
         for form in arguments.forms.split(","):
             for name in arguments.engines.split(","):
-                side = Side(arguments, name, form, limit)
+                side = StoreSide(arguments, name, form, limit)
                 try:
                     side.carry_out(arguments.keep)
                 except (OSError, RuntimeError, subprocess.SubprocessError, pymysql.err.MySQLError) as error:

@@ -26,9 +26,10 @@ import time
 
 import pymysql
 
+from kit.server import Server
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from kit.server import Server
 
 ROWS = 200_000
 GATHERED = 960

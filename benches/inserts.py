@@ -10,7 +10,6 @@ usage: benches/inserts.py [--engines InnoDB,Teak] [--plugin NAME=FILE]... [--row
 """
 
 import argparse
-import os
 import random
 import shutil
 import statistics
@@ -19,11 +18,10 @@ import tempfile
 import threading
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from kit.options import BUILD
 
-from kit.server import Server
+from comparison import in_turn, sides_of
 
-PLUGIN = os.path.join(ROOT, "build", "plugin", "ha_teak.so")
 # Of the keys that there are at the beginning, so that new ones lie between them.
 STEP = 16
 VALUES = 1_000_003
@@ -33,24 +31,11 @@ CONTENT = "SELECT COUNT(*), SUM(id), SUM(a), SUM(b), SUM(c), SUM(e) FROM t"
 UNMEASURED = 1
 
 
-class Side:
-    """One engine, or one build of Teak, with its server."""
+class Clients:
+    """Connections to one side, which share its statements."""
 
-    def __init__(self, directory, name, engine, plugin, arguments):
-        self.name = name
-        directory = os.path.join(directory, name)
-        plugins = os.path.join(directory, "plugins")
-        os.makedirs(plugins)
-        shutil.copy2(plugin, os.path.join(plugins, "ha_teak.so"))
-        self.server = Server(os.path.join(directory, "server"), plugins)
-        self.server.install()
-        self.server.start([
-            "--innodb-buffer-pool-size=512M", "--teak-cache-size=512M", "--innodb-log-file-size=1G", "--skip-log-bin",
-            "--innodb-flush-log-at-trx-commit=2", "--teak-flush-log-at-trx-commit=2", "--max-allowed-packet=64M",
-        ])
-        self.server.query(f"CREATE TABLE t ({COLUMNS}) ENGINE={engine}")
-        self.server.query(f"INSERT INTO t SELECT seq * {STEP}, {SCATTERED}, LPAD(seq, 60, 'x') FROM seq_1_to_{arguments.rows}")
-        self.connections = [self.server.connect(autocommit=True) for _ in range(arguments.clients)]
+    def __init__(self, server, count):
+        self.server, self.connections = server, [server.connect(autocommit=True) for _ in range(count)]
 
     def insert(self, statements, rows):
         """Microseconds of time, and of the server's processor time, for one row."""
@@ -68,9 +53,10 @@ class Side:
             for statement in statements[number::len(self.connections)]:
                 cursor.execute(statement)
 
-    def content(self):
-        """What the table has, and whether its indexes are as they should be."""
-        return self.server.query(CONTENT), self.server.query("CHECK TABLE t EXTENDED")[-1][-1]
+
+def content(server):
+    """What the table has, and whether its indexes are as they should be."""
+    return server.query(CONTENT), server.query("CHECK TABLE t EXTENDED")[-1][-1]
 
 
 def new_rows(numbers, used, count, most):
@@ -94,22 +80,26 @@ def main():
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=11)
     arguments = parser.parse_args()
-    directory = tempfile.mkdtemp(prefix="teak-inserts-", dir=os.path.join(ROOT, "build"))
-    sides, rounds, numbers, used = [], [], random.Random(1), set()
+    directory = tempfile.mkdtemp(prefix="teak-inserts-", dir=BUILD)
+    rounds, clients, numbers, used = [], {}, random.Random(1), set()
+    sides = sides_of(arguments, directory, [
+        "--innodb-buffer-pool-size=512M", "--teak-cache-size=512M", "--innodb-log-file-size=1G", "--skip-log-bin",
+        "--innodb-flush-log-at-trx-commit=2", "--teak-flush-log-at-trx-commit=2", "--max-allowed-packet=64M",
+    ])
     try:
-        wanted = [(engine, engine, PLUGIN) for engine in arguments.engines.split(",")]
-        wanted += [(name, "Teak", file) for name, _, file in (plugin.partition("=") for plugin in arguments.plugin)]
-        for name, engine, plugin in wanted:
-            sides.append(Side(directory, name, engine, plugin, arguments))
+        for side in sides:
+            side.start()
+            side.server.query(f"CREATE TABLE t ({COLUMNS}) ENGINE={side.engine}")
+            side.server.query(f"INSERT INTO t SELECT seq * {STEP}, {SCATTERED}, LPAD(seq, 60, 'x') FROM seq_1_to_{arguments.rows}")
+            clients[side.name] = Clients(side.server, arguments.clients)
         for n in range(UNMEASURED + arguments.rounds):
             rows = new_rows(numbers, used, arguments.added, arguments.rows * STEP)
             batches = [rows[at:at + arguments.batch] for at in range(0, len(rows), arguments.batch)]
             statements = [f"INSERT INTO t VALUES {','.join(batch)}" for batch in batches]
-            turn = n % len(sides)
-            figures = {side.name: side.insert(statements, len(rows)) for side in sides[turn:] + sides[:turn]}
+            figures = {side.name: clients[side.name].insert(statements, len(rows)) for side in in_turn(sides, n)}
             if n >= UNMEASURED:
                 rounds.append(figures)
-        contents = [side.content() for side in sides]
+        contents = [content(side.server) for side in sides]
     finally:
         for side in sides:
             side.server.kill()

@@ -20,11 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pymysql
 
+from kit.cgroup import MemoryLimit
+
 import insert_benchmark
 import memory_bound_report
 import memory_bound_sysbench
-from kit.cgroup import MemoryLimit
-from comparison import database, machine, parse_limited, size_of
+from comparison import Side, database, machine, parse_limited, size_of
 from linkbench import DATA_FILES
 from memory_bound_sides import ENGINES, SIDES, WHOLE, engine_of, options_of
 from sysbench import Clients, parse
@@ -36,18 +37,17 @@ BESIDE_CACHE = "192M"
 QUICK = {"rows": 100_000, "insert_rows": 200_000, "seconds": 3, "cache": "32M", "memory": "224M", "settle": 1.0, "sides": ",".join(ENGINES)}
 
 
-class Side(Clients):
+class BoundedSide(Side, Clients):
     """One engine with one size of its cache, on a new server, through one part."""
 
     # How long a run may take beyond its time, in seconds.
     OVERRUN = 120
 
     def __init__(self, arguments, name, part, limit, lines):
-        self.arguments, self.name, self.part, self.limit, self.lines = arguments, name, part, limit, lines
-        self.engine, self.died = engine_of(name), False
+        self.arguments, self.part, self.limit, self.lines, self.died = arguments, part, limit, lines, False
         plugins = os.path.join(arguments.directory, "plugins")
         options, self.is_installed = options_of(name, arguments.cache, arguments.memory, plugins, arguments.plugin_dir)
-        super().__init__(os.path.join(arguments.directory, "server"), plugins, [self.engine], options + arguments.server_option)
+        super().__init__(os.path.join(arguments.directory, "server"), plugins, name, engine_of(name), options + arguments.server_option)
 
     def run(self):
         """The part, unless the engine is not installed."""
@@ -171,7 +171,7 @@ def compare(arguments):
     try:
         for part in arguments.parts.split(","):
             for name in arguments.sides.split(","):
-                side = Side(arguments, name, part, limit, result["lines"])
+                side = BoundedSide(arguments, name, part, limit, result["lines"])
                 try:
                     side.carry_out(arguments.keep)
                 except (OSError, RuntimeError, subprocess.SubprocessError, pymysql.err.MySQLError) as error:

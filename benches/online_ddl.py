@@ -24,9 +24,10 @@ import tempfile
 import threading
 import time
 
+from kit.server import Server
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from kit.server import Server
 
 PLUGIN = os.path.join(ROOT, "build", "plugin")
 ENGINES = ("Teak", "InnoDB")

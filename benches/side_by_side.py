@@ -14,27 +14,26 @@ import statistics
 import subprocess
 import sys
 
-from comparison import Server, machine
+from comparison import Side, machine
 from linkbench import operations_of, server_options
 
 
-class Side:
-    """One of the two servers, with its engine and its client program."""
+class LinkBenchSide(Side):
+    """One of the two servers, with its client program."""
 
     def __init__(self, arguments, number, engine, plugin_dir):
         directory = os.path.join(arguments.directory, f"side{number}")
         plugins = os.path.join(directory, "plugins")
         shutil.rmtree(directory, ignore_errors=True)
         os.makedirs(directory)
-        self.arguments, self.engine = arguments, engine
+        self.arguments = arguments
         self.json, self.log = (os.path.join(directory, name) for name in ("run.json", "teak.log"))
-        self.options = server_options([engine], plugins, plugin_dir, arguments.cache)
-        self.server = Server(os.path.join(directory, "server"), plugins)
+        super().__init__(os.path.join(directory, "server"), plugins, f"{engine} {number}", engine,
+                         server_options([engine], plugins, plugin_dir, arguments.cache))
 
     def start(self):
         """A server without data."""
-        self.server.install()
-        self.server.start(self.options)
+        super().start()
         self.server.query("CREATE DATABASE linkbench", None)
 
     def bench(self, *what):
@@ -117,8 +116,8 @@ def main():
     parser.add_argument("--cache", default="4G", help="cache of each engine")
     arguments = parser.parse_args()
     sides = [
-        Side(arguments, 1, arguments.first, arguments.plugin_dir),
-        Side(arguments, 2, arguments.second, arguments.second_plugin_dir or arguments.plugin_dir),
+        LinkBenchSide(arguments, 1, arguments.first, arguments.plugin_dir),
+        LinkBenchSide(arguments, 2, arguments.second, arguments.second_plugin_dir or arguments.plugin_dir),
     ]
     try:
         measure(arguments, sides)
