@@ -111,7 +111,7 @@ def main():
         own = [statistics.median(figures[name][i] for figures in rounds) for i in (0, 1)]
         ratios = [statistics.median(figures[first][i] / figures[name][i] for figures in rounds) for i in (0, 1)]
         print(f"| {name} | {own[0]:.1f} | {own[1]:.1f} | {ratios[0]:.2f} | {ratios[1]:.2f} |")
-    if any(content != contents[0] for content in contents):
+    if any(one != contents[0] for one in contents):
         print(f"ERROR: the tables differ: {contents}")
         return 1
     return 0

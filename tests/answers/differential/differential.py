@@ -176,14 +176,14 @@ def main():
         for number in range(arguments.histories):
             if time.monotonic() - began > arguments.seconds:
                 break
-            kind, seed = arguments.kinds[number % len(arguments.kinds)], arguments.seed + number
-            steps = history(kind, seed, arguments.length)
+            kind, own = arguments.kinds[number % len(arguments.kinds)], arguments.seed + number
+            steps = history(kind, own, arguments.length)
             difference, done = runner.play(kind, steps)
             if difference is None:
                 passed += 1
                 continue
             failures += 1
-            report(runner, kind, seed, steps[:done], difference, arguments)
+            report(runner, kind, own, steps[:done], difference, arguments)
             if not arguments.keep_going:
                 break
     finally:

@@ -105,13 +105,13 @@ def main():
         for engine in ("Teak", "InnoDB"):
             server.query(f"CREATE DATABASE own_{engine}", database=None)
             sessions[engine] = {who: server.connect(database=f"own_{engine}", autocommit=True) for who in "AB"}
-        for seed in range(arguments.seed, arguments.seed + arguments.rounds):
-            steps = history(seed)
+        for number in range(arguments.seed, arguments.seed + arguments.rounds):
+            steps = history(number)
             found = difference(steps, sessions)
             check = run(sessions["Teak"]["A"], "CHECK TABLE x EXTENDED")[-1][3]
             if found or check != "OK":
                 failed += 1
-                print(f"FAILED history {seed}: CHECK says {check}")
+                print(f"FAILED history {number}: CHECK says {check}")
             if found:
                 for who, statement in steps[:found[0] + 1]:
                     if not statement.startswith("SELECT"):

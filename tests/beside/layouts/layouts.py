@@ -350,16 +350,16 @@ def main():
     passed = failed = 0
     try:
         for number in range(arguments.rounds):
-            seed = arguments.seed + number
-            test = Round(server, seed)
+            own = arguments.seed + number
+            test = Round(server, own)
             try:
                 test.run()
                 passed += 1
-                print(f"    seed {seed}: {test.counts}", flush=True)
+                print(f"    seed {own}: {test.counts}", flush=True)
             except (AssertionError, pymysql.err.MySQLError) as error:
                 failed += 1
-                print(f"FAILED with TEAK_SEED={seed}: {error}", flush=True)
-                with open(os.path.join(arguments.directory, f"{seed}.sql"), "w", encoding="utf-8") as file:
+                print(f"FAILED with TEAK_SEED={own}: {error}", flush=True)
+                with open(os.path.join(arguments.directory, f"{own}.sql"), "w", encoding="utf-8") as file:
                     file.write(";\n".join(STATEMENTS) + ";\n")
             finally:
                 test.close()
