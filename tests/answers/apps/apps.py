@@ -7,6 +7,9 @@ An application is a module of this directory with
     run(place, server)             -> {name of a test or step: what came of it}, "passed" if it is well. place.engine is the engine, server.port its port,
                                    server.options what to start it with again
 
+They are installed into the directory (build/tests/apps) on the first run. mediawiki_external is MediaWiki whose texts are in external storage: 2,400
+revisions written, moved, compressed, deleted and undeleted by its own scripts, and read back after each step.
+
 What InnoDB passes and Teak does not is a difference; so is another outcome of a step. Differences that have a reason are in known-differences.txt. Ends with
 'N passed, N failed': failed are the differences without a reason."""
 

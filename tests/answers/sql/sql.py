@@ -32,8 +32,8 @@ NOT_IN_MEMORY = {
     "foreign_keys_null", "foreign_keys_rebuilds", "foreign_keys_versioned", "instant_columns", "own_changes", "rebuilds", "rows_later_foreign",
     "unique_later_foreign",
 }
-# What makes the server use an engine in other ways: each strategy of semi-joins alone, sorted reads of many ranges, row ids as filters and in merges of
-# indexes, and as little memory as it will do with.
+# What makes the server use an engine in other ways: each strategy of semi-joins alone, sorted reads of many ranges, row
+# ids as filters and in merges of indexes, and as little memory as it will do with.
 PLANS = [
     "optimizer_switch='materialization=off,firstmatch=off,loosescan=off'",
     "optimizer_switch='materialization=off,loosescan=off,firstmatch=on'",
