@@ -4,6 +4,9 @@ import time
 
 import pymysql
 
+# Bytes of the empty frame that seals the log once it is quiet: after what was written before.
+SEAL = 24
+
 
 def rows(connection, statement, values=None):
     """What a statement returns."""
@@ -30,6 +33,17 @@ def error_number(run, *arguments):
 def expect(found, expected, what):
     """Fails, with both, if they are not the same."""
     assert found == expected, f"{what}: found {found!r}, expected {expected!r}"
+
+
+def log_bytes(connection):
+    """What Teak has written to its log since the start."""
+    return int(rows(connection, "show global status like 'Teak_log_bytes_written'")[0][1])
+
+
+def expect_no_log(connection, before, what):
+    """Since it was `before`, nothing was logged."""
+    logged = log_bytes(connection) - before
+    assert logged in (0, SEAL), f"{logged} bytes of log: {what}"
 
 
 def roll_back_prepared(server):

@@ -12,7 +12,7 @@ import time
 
 import pymysql
 
-from kit.asking import error_number, expect, rows, wait_until
+from kit.asking import error_number, expect, expect_no_log, log_bytes, rows, wait_until
 from kit.cases import on_server
 from kit.options import TEAK, parser, seed
 from kit.server import Server
@@ -23,21 +23,10 @@ OPTIONS = ["--server-id=1", "--log-bin=binlog", "--binlog-format=ROW", "--sync-b
            "--teak-checkpoint-log-size=1G", "--teak-flush-log-at-trx-commit=1"]
 GONE = (0, 2006, 2013, 2014)
 KINDS = ("", "in_memory=yes")
-# Bytes of the empty frame that seals the log once it is quiet: after what was written before.
-SEAL = 24
 # 640 letters of a row that do not compress to much less.
 TEXT = "concat(sha2(seq, 512), sha2(-seq, 512), sha2(seq + 0.1, 512), sha2(seq + 0.2, 512), sha2(seq + 0.3, 512))"
 # In rows of temporary tables, and in nothing else.
 MARK = "QuetzalMark"
-
-
-def log_bytes(connection):
-    return int(rows(connection, "show global status like 'Teak_log_bytes_written'")[0][1])
-
-
-def expect_no_log(connection, before, what):
-    logged = log_bytes(connection) - before
-    assert logged in (0, SEAL), f"{logged} bytes of log: {what}"
 
 
 def files_of_engine(server):
