@@ -19,7 +19,7 @@ mod sound;
 mod subject;
 
 use durable::{assert_locked, Durable, Found};
-use seeds::{for_each_seed, Random};
+use seeds::{for_each_seed, tell, Random, Steps};
 use session::Session;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -246,31 +246,38 @@ fn restart(fs: SimulatedFileSystem, ending: Ending) -> SimulatedFileSystem {
 /// Leaves that were merged, in all histories.
 static MERGED: AtomicU64 = AtomicU64::new(0);
 
-fn history(seed: u64) {
+fn history(seed: u64, steps: &mut Steps) {
     let random = &mut Random::new(seed);
     let mut fs = SimulatedFileSystem::new(seed);
     let mut expected = Expectation::default();
     let mut ending = Ending::PowerLoss;
-    for _ in 0..2 + random.below(7) {
+    for life in 0..2 + random.below(7) {
+        if !steps.plays((life, 0), random) {
+            continue;
+        }
         let fault = plan_fault(&fs, random);
         let small = random.percent(30);
         let options = options(random, small);
+        tell(0, || format!("open with {fault:?}{}", if small { ", small" } else { "" }));
         let engine = open(&fs, &options, fault);
         let Some(engine) = engine.filter(|engine| check(engine, &mut expected, ending, &fs)) else {
             let next = Ending::sudden(random);
+            tell(0, || format!("{next:?} while it starts"));
             fs = restart(fs, next);
             // Nothing is known yet of what the endings before have lost.
             ending = ending.max(next);
             continue;
         };
         let session = Session::new(&engine, &fs, &mut expected, &options, fault, small, random);
-        let (unharmed, open) = session.run();
+        let (unharmed, open) = session.run(life, steps);
+        steps.at((life, usize::MAX), random);
         MERGED.fetch_add(engine.statistics().merged_leaves, Ordering::SeqCst);
         fs.heal();
         ending = match random.below(3) {
             0 if unharmed => Ending::Close,
             _ => Ending::sudden(random),
         };
+        tell(0, || format!("{ending:?}"));
         if ending == Ending::Close {
             drop(open);
             engine.close().unwrap_or_else(|error| panic!("closing: {error}"));

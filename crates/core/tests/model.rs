@@ -13,7 +13,8 @@ mod subject;
 #[path = "simulation/twins.rs"]
 mod twins;
 
-use seeds::{for_each_seed, key, value, Random};
+use seeds::{for_each_seed, key, play, tell, value, Random, Steps};
+use std::time::Duration;
 use teak_core::{Isolation, LockMode, Seek, View};
 use twins::{Entry, Scan, Twin, World};
 
@@ -215,17 +216,19 @@ fn step(world: &mut World, open: &mut Vec<Twin>, random: &mut Random) {
     }
 }
 
-fn history(seed: u64) {
+fn history(seed: u64, steps: &mut Steps) {
     let random = &mut Random::new(seed);
     let mut world = World::new(seed);
     let mut open: Vec<Twin> = Vec::new();
     let check_every = CHECK_EVERY[seed as usize % CHECK_EVERY.len()];
     for done in 0..STEPS {
-        step(&mut world, &mut open, random);
+        if steps.plays((done, 0), random) {
+            step(&mut world, &mut open, random);
+        }
         if done % check_every == 0 {
             world.check();
         }
-        if random.below(120) == 0 {
+        if steps.plays((done, 1), random) && random.below(120) == 0 {
             open.drain(..).for_each(|txn| if random.percent(70) { txn.commit() } else { txn.rollback() });
             world.compare_everything();
             match random.below(6) {
@@ -247,4 +250,48 @@ fn history(seed: u64) {
 #[test]
 fn the_engine_answers_as_the_model_does() {
     for_each_seed("model", history);
+}
+
+/// Sessions put numbers on a shared pile, and take them off again. What is planted: a 7 on top of a 3, while session 2
+/// has put an even one.
+#[test]
+fn a_planted_failure_is_left_with_its_three_steps() {
+    const EVEN: usize = 2;
+    let history = |seed: u64, steps: &mut Steps| {
+        let random = &mut Random::new(seed);
+        let mut pile = Vec::new();
+        for step in 0..5000 {
+            if !steps.plays((0, step), random) {
+                continue;
+            }
+            let session = 1 + random.below(4);
+            let number = random.below(10);
+            match random.below(4) {
+                0 => {
+                    tell(session, || "take".into());
+                    pile.pop();
+                }
+                _ => {
+                    tell(session, || format!("put {number}"));
+                    pile.push((session, number));
+                }
+            }
+            let planted = pile.ends_with(&[(1, 3), (4, 7)]);
+            assert!(!(planted && pile.iter().any(|(by, number)| *by == EVEN && number % 2 == 0)), "planted");
+            // Another failure, at another place, which it must not end with.
+            assert!(step < 100 || pile != [(4, 7)], "the wrong one");
+        }
+    };
+    let played = |seed| play(|steps| history(seed, steps), Duration::from_secs(60));
+    let left = (0..100).find_map(played).expect("one of them fails");
+    let told: Vec<&str> = left.lines().skip(1).collect();
+    assert!(left.contains("; 3 of ") && told.len() == 4, "{left}");
+    for call in ["put 3", "put 7"] {
+        assert!(left.contains(call), "{left}");
+    }
+    assert_eq!(
+        told[0].split('|').map(str::trim).collect::<Vec<_>>(),
+        ["step", "session 1", "session 2", "session 4"]
+    );
+    println!("{left}");
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Session, Step, NAMES};
 use crate::durable::{Durable, Table};
+use crate::seeds::tell;
 use teak_core::server::{IfPrepared, NewTable, Renaming, Replacement};
 use teak_core::{Compression, Error, Packing, Result, TreeSpec};
 
@@ -70,7 +71,9 @@ impl Session<'_> {
         let mut next = current.clone();
         let table = next.tables.remove(&name).expect("it is there");
         let free = NAMES.into_iter().find(|free| !current.tables.contains_key(*free));
-        match self.random.below(6) {
+        let kind = self.random.below(6);
+        tell(0, || format!("{} {name}", ["drop", "empty", "empty", "rename", "replace", "move"][kind]));
+        match kind {
             0 => {
                 let dropped = self.engine.drop(&name, IfPrepared::Refuse);
                 self.ddl(dropped, next)

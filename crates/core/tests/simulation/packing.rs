@@ -3,12 +3,14 @@
 use super::{Session, Step};
 use crate::backups::Backup;
 use crate::plan;
+use crate::seeds::tell;
 use teak_core::Error;
 
 impl Session<'_> {
     /// Nothing is different afterwards, but that a checkpoint was made.
     pub(super) fn pack(&mut self) -> Step {
         let Some((name, _)) = self.any_table() else { return Step::Done };
+        tell(0, || format!("pack {name}"));
         let table = attempt!(self.engine.open_table(&name));
         if let Some(fault) = self.fault.filter(|_| self.errors == 0 && self.random.percent(40)) {
             plan(self.fs, fault, self.random.below(80) as u64);

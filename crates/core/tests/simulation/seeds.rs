@@ -1,11 +1,16 @@
 //! Random histories by number: a seed that failed is printed and reproduces.
 //!
 //! `TEAK_SEEDS=n` runs n seeds, `TEAK_SEEDS=a..b` those from a up to b, without b, `TEAK_SEED=x` only that one. Without
-//! either, 500 are run.
+//! either, 500 are run. What fails is made shorter for `TEAK_SHORTEN_SECONDS` (60) and printed.
+
+#[path = "shorten.rs"]
+mod shorten;
+
+pub use shorten::{play, shown, tell, Steps};
 
 use std::ops::Range;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Sebastiano Vigna's SplitMix64.
 pub struct Random(u64);
@@ -90,9 +95,11 @@ fn range() -> Range<u64> {
 }
 
 /// Runs `history` for each seed, on all processors.
-pub fn for_each_seed(test: &str, history: impl Fn(u64) + Sync) {
+pub fn for_each_seed(test: &str, history: impl Fn(u64, &mut Steps) + Sync) {
+    let patience = Duration::from_secs(number("TEAK_SHORTEN_SECONDS").unwrap_or(60));
+    let failure = |seed: u64| play(|steps| history(seed, steps), patience);
     if let Some(seed) = number("TEAK_SEED") {
-        return history(seed);
+        return failure(seed).map_or((), |left| panic!("{test} with seed {seed} {left}"));
     }
     let seeds = range();
     let next = AtomicU64::new(seeds.start);
@@ -102,9 +109,9 @@ pub fn for_each_seed(test: &str, history: impl Fn(u64) + Sync) {
         if seed >= seeds.end || failed.load(Ordering::SeqCst) {
             return;
         }
-        if catch_unwind(AssertUnwindSafe(|| history(seed))).is_err() {
+        if let Some(left) = failure(seed) {
             failed.store(true, Ordering::SeqCst);
-            eprintln!("\n*** {test} failed with seed {seed}: TEAK_SEED={seed} cargo test --test {test} reproduces it ***\n");
+            eprintln!("\n*** {test} failed with seed {seed}: TEAK_SEED={seed} cargo test --test {test} reproduces it ***\n\n{left}");
         }
     };
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get());

@@ -16,6 +16,8 @@ mod definitions;
 mod exports;
 #[path = "packing.rs"]
 mod packing;
+#[path = "prepared.rs"]
+mod prepared;
 #[path = "versions.rs"]
 mod versions;
 
@@ -29,7 +31,7 @@ use teak_core::{CommitFlush, Error, Isolation, LockMode, Options, Result, Time, 
 
 use crate::backups::{assert_restored, Backup, Finished, Progress};
 use crate::durable::{rows_differ, rows_in, Change, Durable, Found};
-use crate::seeds::{key, value, Random};
+use crate::seeds::{key, shown, tell, value, Random, Steps};
 use crate::sound::assert_sound;
 use crate::{plan, Expectation};
 use versions::one_of_versions;
@@ -51,6 +53,8 @@ const ERRORS: usize = 4;
 
 /// A transaction that has not ended.
 pub struct Open {
+    /// By the order in which they begin in this life of the engine, from 1.
+    number: usize,
     txn: subject::Transaction,
     changes: Vec<Change>,
     savepoints: Vec<(subject::Savepoint, usize)>,
@@ -86,6 +90,8 @@ pub struct Session<'a> {
     ended_met_full_disk: bool,
     random: &'a mut Random,
     open: Vec<Open>,
+    /// Transactions that have begun.
+    begun: usize,
     /// Open snapshots, and what was there when they were taken.
     snapshots: Vec<(subject::Transaction, Durable)>,
     /// A backup that is being made.
@@ -122,6 +128,7 @@ impl<'a> Session<'a> {
             ended_met_full_disk: false,
             random,
             open: Vec::new(),
+            begun: 0,
             snapshots: Vec::new(),
             backup: None,
             finished: None,
@@ -133,9 +140,11 @@ impl<'a> Session<'a> {
 
     /// Works until the fault has done its harm or the work is done; `true` if the engine is as good as before, and the
     /// transactions that are open.
-    pub fn run(mut self) -> (bool, Vec<Open>) {
-        let steps = self.random.pick(&[20, 60, 150, 500]);
-        for step in 0..steps {
+    pub fn run(mut self, life: usize, steps: &mut Steps) -> (bool, Vec<Open>) {
+        for step in 0..self.random.pick(&[20, 60, 150, 500]) {
+            if !steps.plays((life, step + 1), self.random) {
+                continue;
+            }
             if let Step::Failed(error) = self.step() {
                 self.failed(error);
                 if self.fault.is_some_and(|fault| !passes(fault)) && self.errors >= ERRORS {
@@ -232,6 +241,7 @@ impl<'a> Session<'a> {
     /// What the engine's threads would do meanwhile is done: after a second everything is durable, unless that failed.
     fn time_passes(&mut self) -> Step {
         let milliseconds = self.random.pick(&[10, 400, 1000, 3000, 7_200_000]);
+        tell(0, || format!("{milliseconds} ms pass"));
         self.time.pass(Duration::from_millis(milliseconds));
         let (_, end) = self.engine.log_positions();
         self.engine.do_what_is_due();
@@ -255,7 +265,10 @@ impl<'a> Session<'a> {
     }
 
     fn begin(&mut self) {
+        self.begun += 1;
+        tell(self.begun, || "begin".into());
         self.open.push(Open {
+            number: self.begun,
             txn: self.engine.begin(Isolation::Repeatable),
             changes: Vec::new(),
             savepoints: Vec::new(),
@@ -337,7 +350,11 @@ impl<'a> Session<'a> {
     fn try_change(&mut self, chosen: usize, change: Change, appended: bool) -> Result<()> {
         // The ends of a transaction find something that waits.
         let later = self.random.percent(20);
-        let Open { txn, changes, tables, .. } = &mut self.open[chosen];
+        let Open { number, txn, changes, tables, .. } = &mut self.open[chosen];
+        tell(*number, || {
+            let bytes = change.value.as_ref().map(|value| value.len());
+            format!("change {}/{} {} to {bytes:?}", change.table, change.tree, shown(&change.key))
+        });
         let table = self.engine.open_table(&change.table)?;
         let tree = table.tree(change.tree);
         txn.lock(tree, &change.key, LockMode::Exclusive, &WaitRequest::no_wait())?;
@@ -377,10 +394,12 @@ impl<'a> Session<'a> {
     }
 
     fn savepoint(&mut self, chosen: usize) -> Step {
-        let Open { txn, changes, savepoints, .. } = &mut self.open[chosen];
+        let Open { number, txn, changes, savepoints, .. } = &mut self.open[chosen];
         if self.random.percent(50) {
+            tell(*number, || "savepoint".into());
             savepoints.push((txn.savepoint(), changes.len()));
         } else if let Some((savepoint, mark)) = savepoints.pop() {
+            tell(*number, || "rollback to savepoint".into());
             if let Err(error) = txn.rollback_to(savepoint) {
                 self.open.swap_remove(chosen).txn.rollback();
                 return Step::Failed(error);
@@ -395,6 +414,7 @@ impl<'a> Session<'a> {
         let table = attempt!(self.engine.open_table(&name));
         self.expected.highest_counter += 1 + self.random.below(100) as u64;
         let open = &mut self.open[chosen];
+        tell(open.number, || format!("note counter {} of {name}", self.expected.highest_counter));
         open.txn.note_counter(&table, self.expected.highest_counter);
         open.tables.insert(name.clone());
         open.counters.push((name, self.expected.highest_counter));
@@ -410,6 +430,7 @@ impl<'a> Session<'a> {
 
     fn commit(&mut self, chosen: usize) -> Step {
         let open = self.open.swap_remove(chosen);
+        tell(open.number, || format!("commit, {:?}", self.flush));
         self.ended_met_full_disk = open.met_full_disk;
         let mut next = self.with(&open);
         let wrote = !open.changes.is_empty();
@@ -437,76 +458,9 @@ impl<'a> Session<'a> {
 
     fn rollback(&mut self, chosen: usize) -> Step {
         let open = self.open.swap_remove(chosen);
+        tell(open.number, || "rollback".into());
         if self.random.percent(50) {
             open.txn.rollback();
-        }
-        Step::Done
-    }
-
-    fn prepare(&mut self, chosen: usize) -> Step {
-        let mut open = self.open.swap_remove(chosen);
-        self.ended_met_full_disk = open.met_full_disk;
-        if open.changes.is_empty() {
-            return Step::Done;
-        }
-        let xid = self.random.next().to_be_bytes().to_vec();
-        let before = self.expected.current.clone();
-        let mut prepared = before.clone();
-        prepared.prepared.insert(xid.clone(), open.changes.clone());
-        let committed = self.with(&open);
-        if let Err(error) = open.txn.prepare(&xid) {
-            open.txn.rollback();
-            self.expected.undecided(prepared);
-            return Step::Failed(error);
-        }
-        self.expected.acknowledged(prepared, self.flush);
-        match self.random.below(5) {
-            // As with a binlog, which would bring the decision after a restart.
-            0 | 1 => {
-                open.txn.commit_ordered();
-                self.expected.promised_nothing(committed);
-                attempt!(open.txn.commit());
-            }
-            2 => {
-                if let Err(error) = open.txn.commit() {
-                    self.expected.undecided(committed);
-                    return Step::Failed(error);
-                }
-                self.expected.acknowledged(committed, self.flush);
-            }
-            3 => {
-                if let Err(error) = open.txn.try_rollback() {
-                    self.expected.undecided(before);
-                    return Step::Failed(error);
-                }
-                self.expected.acknowledged(before, self.flush);
-            }
-            _ => {}
-        }
-        Step::Done
-    }
-
-    fn decide_prepared(&mut self) -> Step {
-        let xids = self.engine.prepared();
-        if xids.is_empty() {
-            return Step::Done;
-        }
-        let xid = &xids[self.random.below(xids.len())];
-        let mut next = self.expected.current.clone();
-        let changes = next.prepared.remove(xid).expect("the engine knows no other");
-        let commit = self.random.percent(60);
-        let decided = if commit {
-            next.apply(&changes);
-            self.engine.commit_prepared(xid)
-        } else {
-            self.engine.rollback_prepared(xid)
-        };
-        match decided {
-            Ok(()) => self.expected.acknowledged(next, self.flush),
-            Err(error) => {
-                self.expected.undecided(next);
-                return Step::Failed(error);
-            }
         }
         Step::Done
     }
@@ -518,6 +472,7 @@ impl<'a> Session<'a> {
         if self.errors > 0 && self.fault.is_some() {
             return Step::Done;
         }
+        tell(0, || "step of a backup".into());
         let backup = backup.unwrap_or_else(|| Backup::begin(self.fs, self.finished.take(), self.random));
         match attempt!(backup.step(self.engine, self.random)) {
             Progress::GoesOn(backup) => {
@@ -533,6 +488,7 @@ impl<'a> Session<'a> {
     }
 
     fn checkpoint(&mut self) -> Step {
+        tell(0, || "checkpoint".into());
         if self.backup.as_ref().is_some_and(Backup::pauses) {
             let refused = self.engine.checkpoint();
             assert!(matches!(refused, Err(Error::CheckpointsPaused)), "{refused:?}");
@@ -548,6 +504,7 @@ impl<'a> Session<'a> {
     }
 
     fn everything_durable(&mut self, make: fn(&subject::Engine) -> Result<()>) -> Step {
+        tell(0, || "all is durable".into());
         attempt!(make(self.engine));
         let current = self.expected.current.clone();
         self.expected.durable(current);
@@ -560,6 +517,7 @@ impl<'a> Session<'a> {
             return Step::Done;
         }
         if self.snapshots.is_empty() || (self.snapshots.len() < 3 && self.random.percent(40)) {
+            tell(0, || "a snapshot that stays".into());
             let mut txn = self.engine.begin(Isolation::Repeatable);
             txn.open_snapshot();
             self.snapshots.push((txn, self.expected.current.clone()));
@@ -567,6 +525,7 @@ impl<'a> Session<'a> {
         }
         let chosen = self.random.below(self.snapshots.len());
         let (mut txn, seen) = self.snapshots.swap_remove(chosen);
+        tell(0, || "look by an old snapshot".into());
         for (name, now) in &self.expected.current.tables {
             let table = attempt!(self.engine.open_table(name));
             let then = seen.tables.values().find(|then| then.identity == now.identity);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use teak_core::server::{IfPrepared, LockOutcome, NewTable, Renaming};
 
+use crate::seeds::{shown, tell};
 use crate::subject;
 use teak_core::file::SimulatedFileSystem;
 use teak_core::model;
@@ -66,6 +67,8 @@ pub struct World {
     tables: Vec<Table>,
     renames: usize,
     xids: std::cell::Cell<u64>,
+    /// Transactions that have begun.
+    begun: std::cell::Cell<usize>,
     little_history: bool,
 }
 
@@ -89,7 +92,9 @@ impl World {
         let subject = subject::Engine::open(Arc::new(fs.clone()), options(seed, little_history)).unwrap();
         let model = model::Engine::open(Arc::new(fs.clone()), options(seed, little_history)).unwrap();
         let xids = std::cell::Cell::new(seed);
-        let mut world = World { fs, subject, model, tables: Vec::new(), renames: 0, xids, little_history };
+        let begun = std::cell::Cell::new(0);
+        let mut world =
+            World { fs, subject, model, tables: Vec::new(), renames: 0, xids, begun, little_history };
         for name in ["t0", "t1"] {
             world.subject.create(NewTable { meta: name.as_bytes(), ..NewTable::new(name, &TREES) }).unwrap();
             world.model.create(NewTable { meta: name.as_bytes(), ..NewTable::new(name, &TREES) }).unwrap();
@@ -116,7 +121,10 @@ impl World {
     }
 
     pub fn begin(&self, isolation: Isolation) -> Twin {
+        self.begun.set(self.begun.get() + 1);
+        tell(self.begun.get(), || format!("begin {isolation:?}"));
         Twin {
+            number: self.begun.get(),
             subject: self.subject.begin(isolation),
             model: self.model.begin(isolation),
             savepoints: Vec::new(),
@@ -127,11 +135,13 @@ impl World {
     }
 
     pub fn checkpoint(&self) {
+        tell(0, || "checkpoint".into());
         self.subject.checkpoint().unwrap();
     }
 
     /// Closes the engine and opens it again; no transaction is open.
     pub fn reopen(&mut self) {
+        tell(0, || "reopen".into());
         let names = self.names();
         self.tables.clear();
         let seed = self.xids.get();
@@ -147,6 +157,7 @@ impl World {
     }
 
     pub fn truncate(&mut self, table: usize) {
+        tell(0, || format!("truncate table {table}"));
         let names = self.names();
         self.subject.empty(&names[table], None).unwrap();
         self.model.empty(&names[table], None).unwrap();
@@ -154,6 +165,7 @@ impl World {
     }
 
     pub fn rename(&mut self, table: usize) {
+        tell(0, || format!("rename table {table}"));
         let mut names = self.names();
         self.renames += 1;
         let to = format!("t{table}-{}", self.renames);
@@ -172,6 +184,7 @@ impl World {
 
     /// A new table in the place of an old one, as ALTER TABLE leaves it.
     pub fn replace(&mut self, table: usize) {
+        tell(0, || format!("replace table {table}"));
         let names = self.names();
         let name = &names[table];
         let (subject, model) = (&self.subject, &self.model);
@@ -250,6 +263,8 @@ impl CursorPair {
 
 /// A transaction on both sides.
 pub struct Twin {
+    /// By the order in which they begin, from 1.
+    number: usize,
     subject: subject::Transaction,
     model: model::Transaction,
     savepoints: Vec<(subject::Savepoint, model::Savepoint)>,
@@ -261,7 +276,13 @@ pub struct Twin {
 }
 
 impl Twin {
+    /// Notes what the transaction does, for the table of a history that fails.
+    fn tell(&self, what: impl FnOnce() -> String) {
+        tell(self.number, what);
+    }
+
     pub fn open_snapshot(&mut self) {
+        self.tell(|| "snapshot".into());
         self.subject.open_snapshot();
         self.model.open_snapshot();
     }
@@ -274,6 +295,7 @@ impl Twin {
         key: &[u8],
         mode: LockMode,
     ) -> Result<LockOutcome> {
+        self.tell(|| format!("lock {table}/{tree} {} {mode:?}", shown(key)));
         let table = &world.tables[table];
         let wait = WaitRequest::no_wait();
         same(
@@ -309,6 +331,7 @@ impl Twin {
         view: View,
         key: &[u8],
     ) -> Option<Vec<u8>> {
+        self.tell(|| format!("get {table}/{tree} {} {view:?}", shown(key)));
         let mut cursors = new_cursors(world, table, tree);
         let subject = cursors.subject.get(&mut self.subject, view, key);
         let model = cursors.model.get(&mut self.model, view, key);
@@ -330,6 +353,10 @@ impl Twin {
             Some(value) => WriteOp::Insert(value),
             None => WriteOp::Delete,
         };
+        self.tell(|| match new {
+            Some(value) => format!("write {table}/{tree} {} = {} bytes", shown(key), value.len()),
+            None => format!("delete {table}/{tree} {}", shown(key)),
+        });
         let table = &world.tables[table];
         let written = match self.gathers {
             true => self.subject.write_later(table.subject.tree(tree), key, op),
@@ -341,6 +368,7 @@ impl Twin {
 
     /// A new row, behind those appended before or not.
     pub fn append(&mut self, world: &World, table: usize, key: &[u8], value: &[u8]) {
+        self.tell(|| format!("append {table}/0 {} = {} bytes", shown(key), value.len()));
         let table = &world.tables[table];
         same(
             self.subject.append(table.subject.tree(0), key, value),
@@ -353,6 +381,7 @@ impl Twin {
     /// Until here others, even those that look at what is pending, do not meet what was appended or gathered; the model
     /// knows no such thing.
     pub fn finish_writes(&mut self) {
+        self.tell(|| "finish writes".into());
         self.gathers = false;
         self.subject.finish_writes().unwrap();
     }
@@ -366,6 +395,11 @@ impl Twin {
         view: View,
         start: Scan,
     ) -> Option<Entry> {
+        self.tell(|| match &start {
+            Scan::First => format!("first {table}/{tree} {view:?}"),
+            Scan::Last => format!("last {table}/{tree} {view:?}"),
+            Scan::Seek(seek, key) => format!("{seek:?} {table}/{tree} {} {view:?}", shown(key)),
+        });
         let mut cursors = new_cursors(world, table, tree);
         let (subject, model) = match &start {
             Scan::First => {
@@ -386,6 +420,7 @@ impl Twin {
 
     /// Moves the cursor if it stands on a key.
     pub fn step_cursor(&mut self, upwards: bool) -> Option<Entry> {
+        self.tell(|| if upwards { "next" } else { "previous" }.into());
         let cursors = self.cursor.as_mut().filter(|c| c.found)?;
         let (subject, model) = match upwards {
             true => (cursors.subject.next(&mut self.subject), cursors.model.next(&mut self.model)),
@@ -437,11 +472,13 @@ impl Twin {
     }
 
     pub fn savepoint(&mut self) {
+        self.tell(|| "savepoint".into());
         self.savepoints.push((self.subject.savepoint(), self.model.savepoint()));
     }
 
     /// Back to one of the newest savepoints, or to the begin.
     pub fn rollback_to_savepoint(&mut self) {
+        self.tell(|| "rollback to savepoint".into());
         self.cursor = None;
         if let Some((subject, model)) = self.savepoints.pop() {
             same(self.subject.rollback_to(subject), self.model.rollback_to(model)).unwrap();
@@ -451,6 +488,7 @@ impl Twin {
 
     /// READ COMMITTED gives its snapshot back.
     pub fn end_statement(&mut self) {
+        self.tell(|| "end statement".into());
         if self.subject.isolation() == Isolation::ReadCommitted {
             self.cursor = None;
             self.subject.close_snapshot();
@@ -459,16 +497,21 @@ impl Twin {
     }
 
     pub fn commit(self) {
+        self.tell(|| "commit".into());
         same(self.subject.commit(), self.model.commit()).unwrap();
     }
 
     pub fn rollback(self) {
+        self.tell(|| "rollback".into());
         self.subject.rollback();
         self.model.rollback();
     }
 
     /// Prepares; then 0: commits as with a binlog, 1: lets go and commits by identifier, 2: likewise rolls back.
     pub fn commit_in_two_phases(mut self, world: &World, how: usize) {
+        self.tell(|| {
+            ["prepare", "prepare, commit by identifier", "prepare, roll back by identifier"][how].into()
+        });
         self.cursor = None;
         world.xids.set(world.xids.get() + 1);
         let xid = world.xids.get().to_be_bytes();
