@@ -68,6 +68,9 @@ def own_plugins(directory, plugin_dir):
 class Server:
     """Starts, kills and connects to one server under `directory`. With a `port` it listens on 127.0.0.1 too."""
 
+    # The command that runs it; what watches over it may come first.
+    program = (MARIADBD,)
+
     def __init__(self, directory, plugin_dir, port=None):
         # The server changes into its data directory, so relative paths would not do.
         directory, plugin_dir = os.path.abspath(directory), os.path.abspath(plugin_dir)
@@ -93,7 +96,7 @@ class Server:
     def start(self, options=(), limit=120.0):
         """Starts the server and returns the seconds until it answered a query."""
         command = [
-            MARIADBD, "--no-defaults", f"--datadir={self.data}", f"--socket={self.socket}",
+            *self.program, "--no-defaults", f"--datadir={self.data}", f"--socket={self.socket}",
             f"--tmpdir={self.directory}/tmp", f"--log-error={self.error_log}", f"--pid-file={self.directory}/pid",
             *self.network, f"--plugin-dir={self.plugin_dir}", "--plugin-load-add=ha_teak",
             "--default-storage-engine=Teak", "--teak-snapshot-isolation=ON", "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
