@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-online-ddl apps limits fresh
+.PHONY: help up down sql build setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-online-ddl apps limits fresh
 .DEFAULT_GOAL := help
 # Benchmarks share tests/kit with the tests.
 export PYTHONPATH := $(CURDIR)/tests
@@ -103,6 +103,9 @@ bench-linkbench: ## LinkBench with a long-running snapshot, hot row, queue; Inno
 
 bench-side-by-side: ## LinkBench on two servers at once, Teak beside InnoDB: processor time for an operation; SIDES="--second Teak --snapshot"; 6 minutes
 	@benches/side_by_side.sh $(SIDES)
+
+bench-small: ## counts of small statements, Teak and InnoDB, against benches/small.md; SMALL="--statements ^delete --functions 40"; 5 minutes
+	@benches/small.sh $(SMALL)
 
 bench-engine: ## scans, look-ups, changes of many rows inside the server; all engines; ENGINE="--rows 100000 --plugin before=/path/ha_teak.so"
 	@benches/engine.sh $(ENGINE)
