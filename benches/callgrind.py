@@ -9,7 +9,8 @@ from collections import Counter, defaultdict
 # The first-level caches are those of many processors of today. The largest is so large that no line leaves it: when it
 # begins empty, its misses are the lines that are touched.
 CACHES = ["--I1=32768,8,64", "--D1=49152,12,64", "--LL=8388608,16,64"]
-# callgrind counts each byte that `rep stosb` fills as an instruction: 16,000 for a page. The C library has loops as well.
+# callgrind counts each byte that `rep stosb` fills as an instruction: 16,000 for a page. The C library has loops as
+# well.
 TUNABLES = "glibc.cpu.x86_rep_stosb_threshold=1073741824:glibc.cpu.x86_rep_movsb_threshold=1073741824"
 ALLOCATING = re.compile(r"(malloc|calloc|realloc|posix_memalign|aligned_alloc|memalign|my_malloc|my_realloc|operator new(\[\])?\(.*)('\d+)?$")
 # The layers of Teak that have columns of their own: the C++ side, crates, rooms of the core.

@@ -91,7 +91,7 @@ class Side(Comparison):
     def load_links(self):
         """LinkBench's tables; by one thread, so that they come in the same order always."""
         subprocess.run([
-            self.arguments.teak, "bench", "linkbench", "load", f"--engine={self.engine}", f"--maxid={small_statements.NODES}", "--loaders=1", "--no-defaults",
+            self.arguments.teak_bench, "linkbench", "load", f"--engine={self.engine}", f"--maxid={small_statements.NODES}", "--loaders=1", "--no-defaults",
             f"--socket={self.server.socket}", "--user=root", f"--database={database(self.engine)}",
         ], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -187,7 +187,7 @@ def parse():
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plugin-dir", required=True)
-    parser.add_argument("--teak", required=True, help="the program")
+    parser.add_argument("--teak-bench", required=True, help="the program")
     parser.add_argument("--counting", required=True, help="the library made of counting.c")
     parser.add_argument("--directory", required=True)
     parser.add_argument("--engines", default="Teak,InnoDB")

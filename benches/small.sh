@@ -10,8 +10,8 @@ set -euo pipefail
 
 have valgrind || die "valgrind is not installed." "apt-get install valgrind"
 plugins=${TEAK_PLUGIN_DIR:-$BUILD/plugin}
-need_built "$plugins/ha_teak.so" "$BUILD/bin/teak"
+need_built "$plugins/ha_teak.so" "$BUILD/bin/teak-bench"
 need_space "$BUILD" 3000 "the servers' data"
 cc -O1 -Wall -Wextra -Werror -shared -fPIC -I/usr/include/mariadb/server -o "$BUILD/counting.so" "$ROOT/benches/counting.c"
-exec /usr/bin/python3 "$ROOT/benches/small.py" --plugin-dir "$plugins" --teak "$BUILD/bin/teak" --counting "$BUILD/counting.so" \
+exec /usr/bin/python3 "$ROOT/benches/small.py" --plugin-dir "$plugins" --teak-bench "$BUILD/bin/teak-bench" --counting "$BUILD/counting.so" \
     --directory "$BUILD/bench-small" "$@"

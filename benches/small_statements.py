@@ -160,7 +160,7 @@ def send(connection, sql):
 
 
 def add_link(connection, key, data):
-    """As `teak bench linkbench` adds and updates links: what the first statement changed tells what was there."""
+    """As `teak-bench linkbench` adds and updates links: what the first statement changed tells what was there."""
     changed = send(connection, "INSERT INTO linktable (id1, id2, link_type, visibility, data, time, version) VALUES"
                    f" ({key[0]}, {key[1]}, {key[2]}, 1, {data}, {NOW}, 0) ON DUPLICATE KEY UPDATE visibility = VALUES(visibility)")
     if changed:

@@ -23,10 +23,8 @@ LONGER = {
     "crates/core/src/tree/leaf/mod.rs": (625, "the protocol of a leaf on one page"),
     "crates/core/src/tree/read/cursor.rs": (610, "to and fro are spelled apart"),
     "crates/core/src/tree/tests.rs": (603, "what all tests of the tree share stands before them"),
-    "crates/core/tests/simulation/session.rs": (612, "all steps of a simulated session"),
     "crates/plugin/shim/ha_teak_read.cc": (607, "all ways in which the server reads"),
-    "tests/definitions/definitions.py": (644, "all statements that define tables"),
-    "tests/load/load.py": (602, "all sources and targets of a load"),
+    "tests/beside/definitions/definitions.py": (632, "all statements that define tables"),
 }
 
 # Types of one name that several rooms of a crate have, though the glossary of architecture.md has no such word. Nothing

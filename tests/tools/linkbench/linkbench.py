@@ -33,7 +33,7 @@ class Tests(ExternalStore):
 
     def __init__(self, arguments):
         self.server = Server(arguments.directory, arguments.plugin_dir)
-        self.binary = os.path.abspath(arguments.teak)
+        self.binary = os.path.join(os.path.dirname(os.path.abspath(arguments.teak)), "teak-bench")
 
     def teak(self, *arguments):
         """Runs `teak-bench`; returns its exit status and all it printed."""

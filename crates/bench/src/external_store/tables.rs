@@ -36,7 +36,7 @@ pub struct Definition<'a> {
 impl Definition<'_> {
     /// By which a later run knows the tables; it begins as when this was a command of `teak`.
     fn comment(&self) -> String {
-        format!("teak bench external-store: {}, {} tables", self.corpus.line(), self.tables)
+        format!("teak-bench external-store: {}, {} tables", self.corpus.line(), self.tables)
     }
 
     /// Makes the tables; those that are there are an error unless they shall be replaced.

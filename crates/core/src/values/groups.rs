@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// A value that waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct Ungrouped {
     /// Of its row.
     pub key: Vec<u8>,
     /// Where in the file it is.
@@ -46,14 +46,14 @@ pub(crate) struct Batch {
     pub group: u64,
     /// Whose values they are: the number of a tree.
     pub owner: u64,
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<Ungrouped>,
     /// To be taken apart for it.
     pub open: Option<Open>,
 }
 
 struct Group {
     owner: u64,
-    waiting: Vec<Waiting>,
+    waiting: Vec<Ungrouped>,
     open: Option<Open>,
     /// When something came to it last.
     turn: u64,
@@ -99,7 +99,7 @@ impl Groups {
 
     /// A value of `owner` that nobody has seen; `sketch` is that of its content. What has to become a bundle now: its
     /// group, or those that are given up for want of room.
-    pub(crate) fn see(&mut self, owner: u64, sketch: &Sketch, value: Waiting) -> Vec<Batch> {
+    pub(crate) fn see(&mut self, owner: u64, sketch: &Sketch, value: Ungrouped) -> Vec<Batch> {
         let sketch = sketch.of_owner(owner);
         let known = self.kin.find(&sketch).map(|(group, _)| group);
         let known = known.filter(|group| self.groups.get(group).is_some_and(|group| group.owner == owner));
@@ -220,7 +220,7 @@ impl Groups {
 
 impl Group {
     /// Those that waited before the newest.
-    fn older(&self) -> &[Waiting] {
+    fn older(&self) -> &[Ungrouped] {
         self.waiting.split_last().map_or(&[], |(_, older)| older)
     }
 
@@ -258,8 +258,8 @@ mod tests {
         Sketch::of(&content)
     }
 
-    fn value(page: u64, version: usize) -> Waiting {
-        Waiting {
+    fn value(page: u64, version: usize) -> Ungrouped {
+        Ungrouped {
             key: vec![page as u8, version as u8],
             offset: page << 32 | version as u64,
             content_bytes: 20_000,
@@ -309,7 +309,7 @@ mod tests {
         let turn = groups.turn();
         assert!(groups.due(turn, None).is_empty(), "one more is not worth writing eight again");
         // Seen again, elsewhere in the file.
-        groups.see(7, &sketch(1, 9), Waiting { offset: 99, ..value(1, 9) });
+        groups.see(7, &sketch(1, 9), Ungrouped { offset: 99, ..value(1, 9) });
         see(&mut groups, 10);
         assert!(groups.due(turn - 1, None).is_empty(), "something has come since");
         let turn = groups.turn();
@@ -343,7 +343,7 @@ mod tests {
         );
         let mut groups = Groups::new(LIMITS);
         // Of values that are larger than bundles are there is one a bundle, which is none.
-        let large = |version| Waiting { content_bytes: MOST_CONTENT * 2, ..value(1, version) };
+        let large = |version| Ungrouped { content_bytes: MOST_CONTENT * 2, ..value(1, version) };
         (0..9).for_each(|version| _ = groups.see(1, &sketch(1, version), large(version)));
         assert!(groups.waiting() <= 3);
     }

@@ -25,7 +25,7 @@ use crate::tree::{Bell, Blob, BlobAddress, Exchange, Looked, Tree, WrittenBundle
 use crate::types::TreeId;
 use crate::values::bundle::{Content, MOST_CONTENT, MOST_MEMBERS};
 use crate::values::deflated;
-use crate::values::groups::{Batch, Groups, Limits, Open, Waiting};
+use crate::values::groups::{Batch, Groups, Limits, Open, Ungrouped};
 use crate::values::sketch::Sketch;
 use crate::{Error, Result, Time};
 use std::collections::HashMap;
@@ -316,7 +316,7 @@ impl AlikeWork<'_, '_> {
             let text = inflated.as_deref().unwrap_or(&bytes);
             let sketch = Sketch::of(text);
             let waiting =
-                Waiting { key: value.key, offset: extent.address().offset, content_bytes: text.len() };
+                Ungrouped { key: value.key, offset: extent.address().offset, content_bytes: text.len() };
             let batches =
                 self.shared.care.alike.with_groups(|groups| groups.see(tree.id(), &sketch, waiting));
             for batch in batches {
