@@ -24,7 +24,7 @@
 //! | `check.rs` | whether each byte is in use or free |
 //! | `superblock.rs` | the root of a durable image |
 //! | `spill.rs` | temporary data of one process |
-//! | `hostile.rs` | what [`crate::rooms`] needs of this room |
+//! | `hostile.rs` | what `rooms` needs of this room |
 //!
 //! The bytes are described in `docs/format.md`.
 
