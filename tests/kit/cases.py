@@ -25,15 +25,21 @@ def cases_of(*holders):
             if name.startswith(("case_", "test_"))]
 
 
+def chosen(cases, names):
+    """Those of `cases` that `names` has, or all; ends the program if there is no case of a name."""
+    there = {name_of(case) for case in cases}
+    if unknown := set(names) - there:
+        raise SystemExit(f"there is no case {', '.join(sorted(unknown))}; there are {', '.join(sorted(there))}")
+    return [case for case in cases if not names or name_of(case) in names]
+
+
 def carry_out(cases, names=(), arguments=(), recover=None):
     """Runs those of `cases` that `names` has, or all, one after the other with these arguments; returns whether any failed.
 
     What comes after a failure can do with what that has left, once `recover` was called; without it the first failure is the end.
     """
     passed = failed = 0
-    for case in cases:
-        if names and name_of(case) not in names:
-            continue
+    for case in chosen(cases, names):
         began = time.monotonic()
         try:
             case(*arguments)
@@ -51,13 +57,12 @@ def carry_out(cases, names=(), arguments=(), recover=None):
 
 def on_server(cases, names, server, options=()):
     """Runs cases on a server, which is new, with a database `test`; the first that fails is the end. Returns whether one did."""
-    if names and not any(name_of(case) in names for case in cases):
-        return carry_out([])
+    cases = chosen(cases, names)
     server.install()
     server.start(options)
     try:
         server.query("create database if not exists test", database=None)
-        failed = carry_out(cases, names, (server,))
+        failed = carry_out(cases, arguments=(server,))
         if failed:
             print(server.log_end())
         return failed

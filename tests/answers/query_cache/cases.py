@@ -10,7 +10,7 @@ import time
 
 import pymysql
 
-from kit.cases import on_server
+from kit.cases import chosen, on_server
 from kit.options import parser
 from kit.server import Server
 
@@ -520,11 +520,12 @@ TEAK_ALONE = [tables_in_memory, nothing_is_left_of_an_engine_that_is_uninstalled
 def main():
     arguments = parser(__doc__.splitlines()[0], names="of cases; default: all").parse_args()
     failed = False
-    for engine, cases in (("InnoDB", CASES), ("Teak", CASES + TEAK_ALONE)):
+    wanted = chosen(CASES + TEAK_ALONE, arguments.names)
+    for engine, cases in (("InnoDB", [case for case in wanted if case in CASES]), ("Teak", wanted)):
         server = Server(arguments.directory, arguments.plugin_dir)
         server.engine = engine
         print(f"{engine}:", flush=True)
-        failed |= on_server(cases, arguments.names, server, OPTIONS)
+        failed |= on_server(cases, (), server, OPTIONS)
     return failed
 
 
