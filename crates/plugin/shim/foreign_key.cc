@@ -1,5 +1,6 @@
 #include "foreign_key.h"
 #include "errors.h"
+#include "server_contracts.h"
 #include "session.h"
 #include <algorithm>
 
@@ -66,9 +67,8 @@ bool is_set_aside(const std::string& name) { return name.find("#sql-backup") != 
 
 /* A copying ALTER that gives the table another name drops the old one last: that one's name, if it has constraints. */
 std::string table_that_goes(THD* thd, const std::string& to) {
-    if (!thd || thd_sql_command(thd) != SQLCOM_ALTER_TABLE || !thd->lex->query_tables) return "";
-    const TABLE_LIST* const altered = thd->lex->query_tables;
-    const std::string name = TableName::core(altered->db.str, altered->table_name.str);
+    const std::string name = altered_table(thd);
+    if (name.empty()) return "";
     std::vector<ForeignKey> own;
     Gathering gathering{&own};
     const bool is_there =

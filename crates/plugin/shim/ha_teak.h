@@ -37,9 +37,8 @@ teak_status create_table(const ha_table_option_struct* options, teak_bytes name,
 /* Between a table's name and that of its partition, as the server writes it. */
 constexpr const char* kPartitionSeparator = "#P#";
 
-/* ha_teak_exports.cc: where FLUSH TABLES ... FOR EXPORT puts a table, and whether it is this statement. */
+/* ha_teak_exports.cc: where FLUSH TABLES ... FOR EXPORT puts a table. */
 std::string export_path(const std::string& name);
-bool is_export(THD* thd);
 
 class CheckReport;    /* ha_teak_check.cc */
 struct EntryTarget;   /* row_scan.h */

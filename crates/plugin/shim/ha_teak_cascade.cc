@@ -12,6 +12,7 @@
   fails, the row's mark (teak_row_mark, by depth) takes back all that has come of it.
 */
 #include "ha_teak.h"
+#include "server_contracts.h"
 #include "rpl_rli.h"
 #include <algorithm>
 
@@ -81,7 +82,7 @@ class AllColumns {
 */
 ha_teak* ha_teak::free_for_cascade(const std::string& core_name) {
     THD* thd = ha_thd();
-    const bool applies_events = thd->slave_thread || (thd->rgi_fake && thd->rgi_fake->tables_to_lock);
+    const bool applies_events = has_tables_of_group(thd);
     ha_teak* second_best = nullptr;
     for (TABLE* table = thd->open_tables; table; table = table->next) {
         if (table->file->ht != plugin.hton) continue;

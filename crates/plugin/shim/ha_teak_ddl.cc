@@ -3,75 +3,12 @@
 */
 #include "ha_teak.h"
 #include "constraint_maker.h"
+#include "server_contracts.h"
 #include <algorithm>
 
 using namespace teak;
 
 namespace {
-
-/* Whether the session has the table open. ALTER TABLE ... RENAME closes it and has it renamed by a handler that is made
-   then, while the statement's list of tables still names what was closed. */
-bool has_open(const THD* thd, const TABLE* wanted) {
-    const TABLE* table = thd->open_tables;
-    while (table && table != wanted)
-        table = table->next;
-    return table != nullptr;
-}
-
-/* Whether the statement may add partitions to a table with a hidden hash: one of UNIQUE USING HASH that a build from
-   before 2026-11-23 may have made. The partitions that stay have it, so new ones need it, too. */
-bool keeps_hidden_hashes(THD* thd) {
-    const TABLE_LIST* tables = thd->lex->query_tables;
-    if (thd_sql_command(thd) != SQLCOM_ALTER_TABLE || !tables || !tables->table || !has_open(thd, tables->table) ||
-        !tables->table->part_info)
-        return false;
-    const TABLE_SHARE* share = tables->table->s;
-    return std::any_of(share->key_info, share->key_info + share->keys,
-                       [](const KEY& key) { return key.algorithm == HA_KEY_ALG_LONG_HASH; });
-}
-
-bool has_column(Key& key, const char* name) {
-    for (const Key_part_spec& part : key.columns)
-        if (my_strcasecmp(system_charset_info, part.field_name.str, name) == 0) return true;
-    return false;
-}
-
-/* What the rows of a table that is to be created choose their partitions by: columns' names. */
-std::vector<const char*> partitioning_columns(LEX* lex) {
-    partition_info* const parts = lex->part_info;
-    std::vector<const char*> columns;
-    for (List<const char>* list : {&parts->part_field_list, &parts->subpart_field_list}) {
-        List_iterator<const char> names(*list);
-        while (const char* name = names++)
-            columns.push_back(name);
-    }
-    List<Item_field> fields;
-    for (Item* expression : {parts->part_expr, parts->subpart_expr})
-        if (expression) expression->walk(&Item::collect_item_field_processor, false, &fields);
-    for (const Item_field& field : fields)
-        columns.push_back(field.field_name.str);
-    if (!columns.empty()) return columns;
-    /* BY KEY () */
-    for (Key& key : lex->alter_info.key_list)
-        for (const Key_part_spec& part : key.columns)
-            if (key.type == Key::PRIMARY) columns.push_back(part.field_name.str);
-    return columns;
-}
-
-/* Whether a UNIQUE USING HASH of a table that is to be created leaves columns out that its partitions are chosen by, as
-   only a hidden hash may. System versioning puts its column into each key. */
-bool needs_hidden_hashes(THD* thd) {
-    LEX* const lex = thd->lex;
-    if (thd_sql_command(thd) != SQLCOM_CREATE_TABLE || !lex->part_info ||
-        lex->part_info->part_type == VERSIONING_PARTITION)
-        return false;
-    const std::vector<const char*> columns = partitioning_columns(lex);
-    for (Key& key : lex->alter_info.key_list)
-        if (key.type == Key::UNIQUE && key.key_create_info.algorithm == HA_KEY_ALG_HASH &&
-            !std::all_of(columns.begin(), columns.end(), [&](const char* name) { return has_column(key, name); }))
-            return true;
-    return false;
-}
 
 uint secondary_keys(const TABLE* table) { return table->s->keys - (table->s->primary_key == MAX_KEY ? 0 : 1); }
 

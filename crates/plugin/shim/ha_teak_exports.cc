@@ -87,8 +87,6 @@ namespace teak {
 
 std::string export_path(const std::string& name) { return "./" + name + ".teak"; }
 
-bool is_export(THD* thd) { return thd_sql_command(thd) == SQLCOM_FLUSH && (thd->lex->type & REFRESH_FOR_EXPORT); }
-
 } // namespace teak
 
 /* What may be done with a table that was discarded; the rest is told so. */

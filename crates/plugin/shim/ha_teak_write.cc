@@ -2,6 +2,7 @@
   Row operations, AUTO_INCREMENT, and how statements lock.
 */
 #include "ha_teak.h"
+#include "server_contracts.h"
 #include <algorithm>
 
 using namespace teak;
@@ -82,8 +83,7 @@ int ha_teak::note_overtaking(teak_bytes pk, bool* overtakes) {
 bool ha_teak::has_virtual_values(const IndexCodec& index) const {
     const std::vector<uint>& columns = index.virtual_columns();
     if (columns.empty()) return true;
-    const THD* thd = ha_thd();
-    return !thd->rgi_slave && !thd->rgi_fake && std::all_of(columns.begin(), columns.end(), [&](uint column) {
+    return !applies_row_events(ha_thd()) && std::all_of(columns.begin(), columns.end(), [&](uint column) {
         return bitmap_is_set(table->read_set, column) && !(table->field[column]->flags & BLOB_FLAG);
     });
 }

@@ -8,6 +8,7 @@
 #include "errors.h"
 #include "foreign_error.h"
 #include "innodb_settings.h"
+#include "server_contracts.h"
 
 #include <mysql/service_thd_wait.h>
 #include <mutex>
@@ -127,28 +128,6 @@ int rollback(handlerton*, THD* thd, bool all) {
     return open ? error_code(teak_statement_rollback(session->handle), thd) : 0;
 }
 
-/*
-  Whether this has to see to it that a replica's worker commits after those before it. For a transaction over several
-  engines the coordinator does; that of the binary log leaves it out, however, where it has nothing to write, which is
-  so without log_slave_updates (TC_LOG_BINLOG::log_and_order, binlog_flush_cache). Without this the rows of two engines
-  stay as an earlier transaction wrote them over a later one.
-*/
-bool commits_out_of_order(THD* thd) {
-    return thd->rgi_slave && mysql_bin_log.is_open() && !(thd->variables.option_bits & OPTION_BIN_LOG) &&
-           !thd->transaction->xid_state.is_explicit_XA();
-}
-
-/*
-  Whether the decision to commit the transaction, which has more than one engine, is lost in a crash. The coordinator
-  without a binary log notes it in a file of its own, tc.log, and the engines leave their commits in memory for a while.
-  But the recovery of MariaDB 10.11 reads that file and then rolls back all that is prepared, whether or not it is noted
-  there (xarecover_handlerton does not look at the list). So the logs of all engines are synced before the commit is
-  acknowledged, instead of some time after it.
-*/
-bool coordinator_forgets(THD* thd) {
-    return tc_log == &tc_log_mmap && commits_are_durable() && !thd->transaction->xid_state.is_explicit_XA();
-}
-
 int prepare(handlerton*, THD* thd, bool all) {
     Session* session = existing_session(thd);
     if (!session) return 0;
@@ -156,7 +135,8 @@ int prepare(handlerton*, THD* thd, bool all) {
     /* It has told the error. */
     if (commits_out_of_order(thd) && thd->wait_for_prior_commit()) return HA_ERR_GENERIC;
     session->statement_open = session->overtook = false;
-    session->forgotten = coordinator_forgets(thd);
+    /* Then the logs of all engines are synced before the commit is acknowledged, instead of some time after it. */
+    session->forgotten = commits_are_durable() && coordinator_forgets(thd);
     XID xid;
     thd_get_xid(thd, reinterpret_cast<MYSQL_XID*>(&xid));
     uchar packed[6 + XIDDATASIZE];
@@ -296,26 +276,6 @@ void prepare_for_backup() {
 }
 
 uint partition_flags() { return 0; }
-
-/*
-  The limit that the statement's NOWAIT or WAIT n sets, in seconds; false: it has neither. All that is left of these
-  clauses are settings of lock_wait_timeout and innodb_lock_wait_timeout for the statement, as SET STATEMENT makes them,
-  to numbers without a sign and without the name that a written number has (set_statement_var_if_exists in sql_lex.cc).
-*/
-bool clause_limit(const LEX* lex, uint64_t* seconds) {
-    bool found = false;
-    List_iterator_fast<set_var_base> settings(const_cast<LEX*>(lex)->stmt_var_list);
-    while (set_var_base* setting = settings++) {
-        /* SET STATEMENT takes system variables only. */
-        const auto* to = static_cast<set_var*>(setting);
-        if (!to->var || strcmp(to->var->name.str, "lock_wait_timeout") != 0) continue;
-        Item* value = to->value;
-        if (!value || value->name.length || !value->unsigned_flag || !value->basic_const_item()) continue;
-        *seconds = value->val_uint();
-        found = true;
-    }
-    return found;
-}
 
 void set_wait_limits(THD* thd, Session* session) {
     uint64_t seconds = 0;

@@ -4,7 +4,7 @@
   none, and defaults stand in for them.
 */
 #include "innodb_settings.h"
-#include "sys_vars_shared.h"
+#include "server_contracts.h"
 
 #include <mutex>
 
@@ -25,30 +25,6 @@ struct Settings {
     sys_var* snapshot_isolation = nullptr;
     sys_var* lock_wait_timeout = nullptr;
 } settings;
-
-sys_var* session_variable(const char* name) {
-    mysql_prlock_rdlock(&LOCK_system_variables_hash);
-    sys_var* variable = intern_find_sys_var(name, strlen(name));
-    mysql_prlock_unlock(&LOCK_system_variables_hash);
-    return variable && variable->scope() == sys_var::SESSION ? variable : nullptr;
-}
-
-/* The value of `variable` in the session of `thd`, which is this thread's. */
-uint64_t value_of(const sys_var* variable, THD* thd, uint64_t otherwise) {
-    static const LEX_CSTRING no_component = {nullptr, 0};
-    if (!variable) return otherwise;
-    const uchar* value = variable->value_ptr(thd, OPT_SESSION, &no_component);
-    switch (variable->option.var_type & GET_TYPE_MASK) {
-    case GET_BOOL:
-        return *reinterpret_cast<const my_bool*>(value);
-    case GET_UINT:
-        return *reinterpret_cast<const uint*>(value);
-    case GET_ULONG:
-        return *reinterpret_cast<const ulong*>(value);
-    default:
-        return otherwise;
-    }
-}
 
 } // namespace
 

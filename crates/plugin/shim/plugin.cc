@@ -4,6 +4,7 @@
 #include "foreign_tables.h"
 #include "i_s_tables.h"
 #include "innodb_settings.h"
+#include "server_contracts.h"
 #include "session.h"
 #include "errors.h"
 #include "snapshots_table.h"
@@ -319,29 +320,6 @@ void log_message(uint32_t level, const char* text, size_t len) {
 
 int is_killed(void* thd) { return thd && thd_kill_level(static_cast<THD*>(thd)) != THD_IS_NOT_KILLED; }
 
-int report_wait(void* waiter, void* holder) {
-    auto* thd = static_cast<THD*>(waiter);
-    if (!thd) return 0;
-    if (holder) return thd_rpl_deadlock_check(thd, static_cast<THD*>(holder));
-    thd_rpl_deadlock_check(thd, nullptr); /* the binary log says of the transaction that it waited */
-    /* A replica's worker; or who holds the lock may be waiting for others to share its group commit. */
-    return thd->rgi_slave || opt_binlog_commit_wait_count;
-}
-
-/*
-  The server's deadlock handler rolls back those whom thd_rpl_deadlock_check has put into its queue. During a shutdown
-  it ends after it has emptied the queue once, while the workers of parallel replication still finish what they have
-  begun: a later request stays in the queue, the waiter goes from time-out to time-out, and the victim, which waits for
-  its kill, never ends. So the handler is run once more, on a thread like its own; as it is a shutdown, it empties the
-  queue and returns. It reads abort_loop under the queue's mutex: whoever comes after its last look reads it as set,
-  too.
-*/
-void reports_made() {
-    if (!abort_loop || !slave_deadlock_handler) return;
-    pthread_t thread;
-    if (pthread_create(&thread, nullptr, slave_deadlock_handler, nullptr) == 0) pthread_join(thread, nullptr);
-}
-
 void wait_begin(void* thd) { thd_wait_begin(static_cast<THD*>(thd), THD_WAIT_ROW_LOCK); }
 void wait_end(void* thd) { thd_wait_end(static_cast<THD*>(thd)); }
 
@@ -349,7 +327,8 @@ void wait_end(void* thd) { thd_wait_end(static_cast<THD*>(thd)); }
 
 int start(void* p) {
     auto* hton = static_cast<handlerton*>(p);
-    static const teak_callbacks callbacks{log_message, is_killed, report_wait, reports_made, wait_begin, wait_end};
+    static const teak_callbacks callbacks{log_message,        is_killed,  teak::report_wait,
+                                          teak::reports_made, wait_begin, wait_end};
     std::string home = data_home_dir && *data_home_dir ? data_home_dir : "#teak";
     if (home.compare(0, 2, "./") == 0) home.erase(0, 2);
     if (home[0] != '/') {

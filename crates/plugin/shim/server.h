@@ -22,10 +22,4 @@
 #include "table_cache.h"
 #include "log.h"
 
-/* Functions of the server that no header declares for plugins. */
-void ignore_db_dirs_append(const char* name);
-extern "C" int thd_rpl_deadlock_check(THD* waiter, THD* holder);
-/* Not in every 10.11. */
-extern "C" __attribute__((weak)) void* slave_deadlock_handler(void*);
-
 #endif

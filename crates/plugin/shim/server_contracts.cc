@@ -1,0 +1,191 @@
+#include "server_contracts.h"
+#include "foreign_key.h"
+#include "log_event.h"
+#include "rpl_rli.h"
+#include "sys_vars_shared.h"
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+/* Functions of the server that no header declares for plugins. */
+extern "C" int thd_rpl_deadlock_check(THD* waiter, THD* holder);
+/* Not in every 10.11. */
+extern "C" __attribute__((weak)) void* slave_deadlock_handler(void*);
+
+namespace teak {
+
+namespace {
+
+/* Whether the session has the table open. ALTER TABLE ... RENAME closes it and has it renamed by a handler that is made
+   then, while the statement's list of tables still names what was closed. */
+bool has_open(const THD* thd, const TABLE* wanted) {
+    const TABLE* table = thd->open_tables;
+    while (table && table != wanted)
+        table = table->next;
+    return table != nullptr;
+}
+
+bool has_column(Key& key, const char* name) {
+    for (const Key_part_spec& part : key.columns)
+        if (my_strcasecmp(system_charset_info, part.field_name.str, name) == 0) return true;
+    return false;
+}
+
+/* What the rows of a table that is to be created choose their partitions by: columns' names. */
+std::vector<const char*> partitioning_columns(LEX* lex) {
+    partition_info* const parts = lex->part_info;
+    std::vector<const char*> columns;
+    for (List<const char>* list : {&parts->part_field_list, &parts->subpart_field_list}) {
+        List_iterator<const char> names(*list);
+        while (const char* name = names++)
+            columns.push_back(name);
+    }
+    List<Item_field> fields;
+    for (Item* expression : {parts->part_expr, parts->subpart_expr})
+        if (expression) expression->walk(&Item::collect_item_field_processor, false, &fields);
+    for (const Item_field& field : fields)
+        columns.push_back(field.field_name.str);
+    if (!columns.empty()) return columns;
+    /* BY KEY () */
+    for (Key& key : lex->alter_info.key_list)
+        for (const Key_part_spec& part : key.columns)
+            if (key.type == Key::PRIMARY) columns.push_back(part.field_name.str);
+    return columns;
+}
+
+} // namespace
+
+bool clause_limit(const LEX* lex, uint64_t* seconds) {
+    bool found = false;
+    List_iterator_fast<set_var_base> settings(const_cast<LEX*>(lex)->stmt_var_list);
+    while (set_var_base* setting = settings++) {
+        /* SET STATEMENT takes system variables only. */
+        const auto* to = static_cast<set_var*>(setting);
+        if (!to->var || strcmp(to->var->name.str, "lock_wait_timeout") != 0) continue;
+        Item* value = to->value;
+        if (!value || value->name.length || !value->unsigned_flag || !value->basic_const_item()) continue;
+        *seconds = value->val_uint();
+        found = true;
+    }
+    return found;
+}
+
+bool is_export(THD* thd) { return thd_sql_command(thd) == SQLCOM_FLUSH && (thd->lex->type & REFRESH_FOR_EXPORT); }
+
+std::string altered_table(THD* thd) {
+    if (!thd || thd_sql_command(thd) != SQLCOM_ALTER_TABLE || !thd->lex->query_tables) return "";
+    const TABLE_LIST* const altered = thd->lex->query_tables;
+    return TableName::core(altered->db.str, altered->table_name.str);
+}
+
+bool keeps_hidden_hashes(THD* thd) {
+    const TABLE_LIST* tables = thd->lex->query_tables;
+    if (thd_sql_command(thd) != SQLCOM_ALTER_TABLE || !tables || !tables->table || !has_open(thd, tables->table) ||
+        !tables->table->part_info)
+        return false;
+    const TABLE_SHARE* share = tables->table->s;
+    return std::any_of(share->key_info, share->key_info + share->keys,
+                       [](const KEY& key) { return key.algorithm == HA_KEY_ALG_LONG_HASH; });
+}
+
+bool needs_hidden_hashes(THD* thd) {
+    LEX* const lex = thd->lex;
+    if (thd_sql_command(thd) != SQLCOM_CREATE_TABLE || !lex->part_info ||
+        lex->part_info->part_type == VERSIONING_PARTITION)
+        return false;
+    const std::vector<const char*> columns = partitioning_columns(lex);
+    for (Key& key : lex->alter_info.key_list)
+        if (key.type == Key::UNIQUE && key.key_create_info.algorithm == HA_KEY_ALG_HASH &&
+            !std::all_of(columns.begin(), columns.end(), [&](const char* name) { return has_column(key, name); }))
+            return true;
+    return false;
+}
+
+bool commits_out_of_order(THD* thd) {
+    return thd->rgi_slave && mysql_bin_log.is_open() && !(thd->variables.option_bits & OPTION_BIN_LOG) &&
+           !thd->transaction->xid_state.is_explicit_XA();
+}
+
+bool coordinator_forgets(THD* thd) { return tc_log == &tc_log_mmap && !thd->transaction->xid_state.is_explicit_XA(); }
+
+bool log_emptying(THD* thd, const TABLE_SHARE* share) {
+    StringBuffer<2 * FN_REFLEN> query(system_charset_info);
+    query.append(STRING_WITH_LEN("TRUNCATE TABLE "));
+    append_identifier(thd, &query, share->db.str, share->db.length);
+    query.append('.');
+    append_identifier(thd, &query, share->table_name.str, share->table_name.length);
+    query.append(STRING_WITH_LEN(" /* generated by server for memory table after a restart */"));
+    const ulonglong bits = thd->variables.option_bits;
+    if (!thd->rgi_slave) {
+        thd->variables.option_bits |= OPTION_BIN_LOG;
+        thd->variables.option_bits &= ~(OPTION_GTID_BEGIN | OPTION_BIN_COMMIT_OFF);
+    }
+    /* That number is for what the session is about to write. */
+    const uint64 number = std::exchange(thd->variables.gtid_seq_no, thd->rgi_slave ? thd->variables.gtid_seq_no : 0);
+    const bool unites = std::exchange(thd->binlog_evt_union.do_union, false);
+    Query_log_event event(thd, query.ptr(), query.length(), FALSE, TRUE, TRUE, 0);
+    const bool failed = mysql_bin_log.write(&event);
+    thd->binlog_evt_union.do_union = unites;
+    thd->variables.gtid_seq_no = number;
+    thd->variables.option_bits = bits;
+    return failed;
+}
+
+bool applies_row_events(const THD* thd) { return thd->rgi_slave || thd->rgi_fake; }
+
+bool has_tables_of_group(const THD* thd) {
+    return thd->slave_thread || (thd->rgi_fake && thd->rgi_fake->tables_to_lock);
+}
+
+bool misses_for_good(THD* thd) {
+    return thd->rgi_slave && thd->lex->is_stmt_row_injection() && !thd->in_sub_stmt &&
+           thd->rgi_slave->speculation != rpl_group_info::SPECULATE_OPTIMISTIC;
+}
+
+int report_wait(void* waiter, void* holder) {
+    auto* thd = static_cast<THD*>(waiter);
+    if (!thd) return 0;
+    if (holder) return thd_rpl_deadlock_check(thd, static_cast<THD*>(holder));
+    thd_rpl_deadlock_check(thd, nullptr); /* the binary log says of the transaction that it waited */
+    /* A replica's worker; or who holds the lock may be waiting for others to share its group commit. */
+    return thd->rgi_slave || opt_binlog_commit_wait_count;
+}
+
+/*
+  The server's deadlock handler rolls back those whom thd_rpl_deadlock_check has put into its queue. During a shutdown
+  it ends after it has emptied the queue once, while the workers of parallel replication still finish what they have
+  begun: a later request stays in the queue, the waiter goes from time-out to time-out, and the victim, which waits for
+  its kill, never ends. So the handler is run once more, on a thread like its own; as it is a shutdown, it empties the
+  queue and returns. It reads abort_loop under the queue's mutex: whoever comes after its last look reads it as set,
+  too.
+*/
+void reports_made() {
+    if (!abort_loop || !slave_deadlock_handler) return;
+    pthread_t thread;
+    if (pthread_create(&thread, nullptr, slave_deadlock_handler, nullptr) == 0) pthread_join(thread, nullptr);
+}
+
+sys_var* session_variable(const char* name) {
+    mysql_prlock_rdlock(&LOCK_system_variables_hash);
+    sys_var* variable = intern_find_sys_var(name, strlen(name));
+    mysql_prlock_unlock(&LOCK_system_variables_hash);
+    return variable && variable->scope() == sys_var::SESSION ? variable : nullptr;
+}
+
+uint64_t value_of(const sys_var* variable, THD* thd, uint64_t otherwise) {
+    static const LEX_CSTRING no_component = {nullptr, 0};
+    if (!variable) return otherwise;
+    const uchar* value = variable->value_ptr(thd, OPT_SESSION, &no_component);
+    switch (variable->option.var_type & GET_TYPE_MASK) {
+    case GET_BOOL:
+        return *reinterpret_cast<const my_bool*>(value);
+    case GET_UINT:
+        return *reinterpret_cast<const uint*>(value);
+    case GET_ULONG:
+        return *reinterpret_cast<const ulong*>(value);
+    default:
+        return otherwise;
+    }
+}
+
+} // namespace teak
