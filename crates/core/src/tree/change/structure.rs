@@ -167,8 +167,8 @@ impl Trunk {
             right[..right.len() - 1].iter().for_each(|(_, child)| self.note_finished(child));
         }
         if structure.checkpointing {
-            structure.reimage.extend(LeafRef::of(node));
-            structure.reimage.extend(right.iter().filter_map(|(_, child)| LeafRef::of(child)));
+            structure.reimage.extend(LeafRef::of(node.clone()));
+            structure.reimage.extend(right.into_iter().filter_map(|(_, child)| LeafRef::of(child)));
         }
         Ok(())
     }

@@ -6,13 +6,12 @@ use super::waiting::{Attention, Waiting};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::options::TreeSpec;
 use crate::store::Space;
-use crate::sync::ArcSwap;
+use crate::sync::{ArcSwap, Held};
 use crate::tree::leaf::care::{Care, Marks};
-use crate::tree::leaf::node::{InnerView, Node};
+use crate::tree::leaf::node::{InnerView, LeafRef, Node};
 use crate::tree::leaf::shared::TreeShared;
 use crate::tree::leaf::watched::Watched;
-use crate::tree::leaf::Latched;
-use crate::tree::leaf::LeafView;
+use crate::tree::leaf::{Latched, LeafView};
 use crate::tree::versions::visibility;
 use crate::types::TreeId;
 use crate::{Error, Result};
@@ -155,6 +154,19 @@ impl Trunk {
     #[inline]
     pub(crate) fn find_leaf(&self, key: &[u8]) -> Result<Arc<Node>> {
         descend(&self.root.load(), &self.shared, &|view| view.child_for(key))
+    }
+
+    /// The leaf that holds `key`, and its view that says so.
+    pub(in crate::tree) fn leaf_of(&self, key: &[u8]) -> Result<(LeafRef, Held<LeafView>)> {
+        loop {
+            let moment = self.changes.now();
+            let leaf = LeafRef::of(self.find_leaf(key)?);
+            let found = leaf.map(|leaf| (leaf.view(), leaf)).filter(|(view, _)| view.holds(key));
+            if let Some((view, leaf)) = found {
+                return Ok((leaf, view));
+            }
+            self.check_way(moment)?;
+        }
     }
 
     /// The same, of which is known that it is below `node`.

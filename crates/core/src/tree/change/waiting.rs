@@ -117,7 +117,7 @@ impl Trunk {
     /// The leaf has got something to do.
     pub(in crate::tree) fn note(&self, node: &Arc<Node>, care: Care) {
         if node.leaf().is_some_and(|leaf| leaf.marks.put_on(care)) {
-            self.enlist(care, |list| list.ready.extend(LeafRef::of(node)));
+            self.enlist(care, |list| list.ready.extend(LeafRef::of(node.clone())));
         }
     }
 

@@ -160,6 +160,11 @@ impl LeafView {
             && self.high.as_ref().is_none_or(|high| high.order(head, key).is_gt())
     }
 
+    /// Where a walk goes on behind it; `None`: it is the last leaf.
+    pub(crate) fn next_key(&self) -> Option<Vec<u8>> {
+        self.high.as_ref().map(|high| high.to_vec())
+    }
+
     /// Whether `reader` sees the rows of the base, apart from what delta and history say.
     #[inline]
     pub(crate) fn shows_base(&self, reader: &Reader<'_>) -> bool {

@@ -43,8 +43,8 @@ pub(in crate::tree) struct LeafRef(Arc<Node>);
 
 impl LeafRef {
     /// `None` for an inner node.
-    pub fn of(node: &Arc<Node>) -> Option<LeafRef> {
-        node.leaf().is_some().then(|| LeafRef(node.clone()))
+    pub fn of(node: Arc<Node>) -> Option<LeafRef> {
+        node.leaf().is_some().then_some(LeafRef(node))
     }
 
     pub fn node(&self) -> &Arc<Node> {

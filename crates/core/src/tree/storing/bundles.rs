@@ -18,26 +18,23 @@
 //!
 //! A crash before that checkpoint leaves nothing: the bundle was private. After it all is as the image says.
 
+use super::exchange::{Exchanged, Other, MOST_TRIES};
 use super::tree::Tree;
 use crate::options::{Compression, Packing};
 use crate::store::{BundleUse, Extent, Lifetime, ThinnedBundle};
 use crate::sync::Mutex;
 use crate::tree::block::blob::{Blob, BlobAddress, Member};
 use crate::tree::block::bound::Bound;
-use crate::tree::block::builder::BlockBuilder;
-use crate::tree::block::{Block, Value};
-use crate::tree::leaf::node::Node;
-use crate::tree::leaf::{Base, Leaf, LeafView};
+use crate::tree::block::Value;
+use crate::tree::leaf::node::LeafRef;
 use crate::values::bundle::{self, Content, MOST_CONTENT};
 use crate::{Error, Result};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 /// Of Zstandard, if the table says none: bundles of gzipped histories are two thirds of what level 3 makes of them, and
 /// it takes 3 MiB of memory where level 9 takes 12.
 const DEFAULT_LEVEL: u8 = 6;
-/// How often a leaf is tried that others change meanwhile.
-const MOST_TRIES: usize = 8;
 /// So many leaves wait to be looked at; what is more is found when they are written again, or by OPTIMIZE TABLE.
 const MOST_UNSEEN: usize = 1 << 20;
 
@@ -194,15 +191,8 @@ impl Tree {
         most_bytes: u64,
     ) -> Result<(Vec<LoneValue>, Option<Vec<u8>>)> {
         self.shared.context.cache.make_room()?;
-        let moment = self.changes.now();
-        let node = self.find_leaf(key)?;
-        let Some(leaf) = node.leaf() else { return Ok((Vec::new(), None)) };
-        let view = leaf.view();
-        if !view.holds(key) {
-            self.check_way(moment)?;
-            return Ok((Vec::new(), Some(key.to_vec())));
-        }
-        let base = leaf.base(&node, &view)?;
+        let (leaf, view) = self.leaf_of(key)?;
+        let base = leaf.base(leaf.node(), &view)?;
         let mut found = Vec::new();
         for at in 0..base.len() {
             let Value::Blob(blob) = base.value(at) else { continue };
@@ -216,7 +206,7 @@ impl Tree {
                 found.push(LoneValue { key, blob: blob.clone() });
             }
         }
-        Ok((found, view.high.as_ref().map(|high| high.to_vec())))
+        Ok((found, view.next_key()))
     }
 
     /// The large value of the row with this key, as the base of its leaf has it, if it is in the extent at `offset`.
@@ -238,15 +228,8 @@ impl Tree {
         limit: u64,
     ) -> Result<(Vec<ThinnedBundle>, Option<Vec<u8>>)> {
         self.shared.context.cache.make_room()?;
-        let moment = self.changes.now();
-        let node = self.find_leaf(key)?;
-        let Some(leaf) = node.leaf() else { return Ok((Vec::new(), None)) };
-        let view = leaf.view();
-        if !view.holds(key) {
-            self.check_way(moment)?;
-            return Ok((Vec::new(), Some(key.to_vec())));
-        }
-        let base = leaf.base(&node, &view)?;
+        let (leaf, view) = self.leaf_of(key)?;
+        let base = leaf.base(leaf.node(), &view)?;
         let bundle = |at: BlobAddress| {
             let of = at.member.filter(|_| at.extent.offset >= limit)?.of;
             Some(ThinnedBundle { address: at.extent, of, dead: 0 })
@@ -255,7 +238,7 @@ impl Tree {
             base.blobs().iter().filter_map(|blob| blob.address().and_then(bundle)).collect();
         bundles.sort_unstable_by_key(|bundle| bundle.address.offset);
         bundles.dedup();
-        Ok((bundles, view.high.as_ref().map(|high| high.to_vec())))
+        Ok((bundles, view.next_key()))
     }
 
     /// Values of a bundle whose rows name it still, by their numbers, with their keys.
@@ -299,8 +282,7 @@ impl Tree {
 
     /// A value for itself again.
     pub(crate) fn write_alone(&self, value: &[u8]) -> Result<Arc<Blob>> {
-        let blob = Arc::new(Blob::charged(value, &self.shared.context.cache));
-        blob.evict(&self.shared.space, &self.shared.encoding.value_packer()?)?;
+        let blob = self.stored_value(value)?;
         // Whoever looks for values that are alike has had it.
         blob.is_first_look();
         Ok(blob)
@@ -317,79 +299,40 @@ impl Tree {
         let (mut rest, mut done) = (exchanges, 0);
         while let Some(first) = rest.first() {
             self.shared.context.cache.make_room()?;
-            let moment = self.changes.now();
-            let node = self.find_leaf(&first.key)?;
-            let Some(leaf) = node.leaf() else { break };
-            let view = leaf.view();
-            if !view.holds(&first.key) {
-                self.check_way(moment)?;
-                continue;
-            }
+            let (leaf, view) = self.leaf_of(&first.key)?;
             let run = rest.partition_point(|exchange| view.holds(&exchange.key));
-            for _ in 0..MOST_TRIES {
-                if let Some(count) = self.exchange_in_leaf(&node, leaf, &rest[..run])? {
-                    done += count;
-                    break;
-                }
-            }
+            done += self.exchange_in_leaf(&leaf, &rest[..run])?;
             rest = &rest[run..];
         }
         Ok(done)
     }
 
-    /// `None`: the leaf has changed meanwhile.
-    fn exchange_in_leaf(
-        &self,
-        node: &Arc<Node>,
-        leaf: &Leaf,
-        exchanges: &[Exchange],
-    ) -> Result<Option<usize>> {
-        self.consolidate_changed(node)?;
-        leaf.touch();
-        let base = leaf.base(node, &leaf.view())?;
-        let Some(durable) = leaf.latch().copies.durable().cloned() else { return Ok(Some(0)) };
-        let named: HashSet<*const Blob> = durable.known_blobs().iter().map(Arc::as_ptr).collect();
-        let mut changed: HashMap<usize, &Arc<Blob>> = HashMap::new();
-        for exchange in exchanges {
-            let Ok(at) = base.search(&exchange.key) else { continue };
-            let Value::Blob(blob) = base.value(at) else { continue };
-            if blob.address() == Some(exchange.old) && named.contains(&Arc::as_ptr(blob)) {
-                changed.insert(at, &exchange.new);
-            }
-        }
-        if changed.is_empty() {
-            return Ok(Some(0));
-        }
-        let exchanged = with_others(&base, &changed);
-        let mut state = leaf.latch();
-        let now = leaf.view();
-        if now.dead || !now.base.is_block(&base) {
-            return Ok(now.dead.then_some(0));
-        }
-        state.copies.changed();
-        self.list_dirty(&state, node);
-        leaf.publish(&mut state, LeafView { base: Base::Loaded(Arc::new(exchanged)), ..(*now).clone() });
-        Ok(Some(changed.len()))
+    fn exchange_in_leaf(&self, leaf: &LeafRef, exchanges: &[Exchange]) -> Result<usize> {
+        let mut count = 0;
+        let exchanged = self.exchange_base(leaf, MOST_TRIES, |base| {
+            count = 0;
+            let Some(durable) = leaf.latch().copies.durable().cloned() else { return Ok(None) };
+            let named: HashSet<*const Blob> = durable.known_blobs().iter().map(Arc::as_ptr).collect();
+            base.with(|key, value, _| {
+                let Value::Blob(blob) = value else { return Ok(Other::Keep) };
+                let exchange = exchanges.binary_search_by(|exchange| (*exchange.key).cmp(key));
+                let exchange = exchange.ok().map(|at| &exchanges[at]);
+                let is_same = |exchange: &&Exchange| blob.address() == Some(exchange.old);
+                let Some(exchange) = exchange.filter(is_same) else { return Ok(Other::Keep) };
+                if !named.contains(&Arc::as_ptr(blob)) {
+                    return Ok(Other::Keep);
+                }
+                count += 1;
+                Ok(Other::Large(exchange.new.clone()))
+            })
+        })?;
+        Ok(if exchanged == Exchanged::Done { count } else { 0 })
     }
 
     /// Up to `most` bundles of the tree's file, behind the one at `after`, of which more than half is dead.
     pub(crate) fn sparse_bundles(&self, after: u64, most: usize) -> Result<Vec<ThinnedBundle>> {
         self.shared.space.sparse_bundles(after, most)
     }
-}
-
-/// The same rows, with other objects for some large values.
-fn with_others(base: &Block, others: &HashMap<usize, &Arc<Blob>>) -> Block {
-    let mut builder = BlockBuilder::new();
-    let mut key = Vec::new();
-    for at in 0..base.len() {
-        base.key_into(at, &mut key);
-        match others.get(&at) {
-            Some(other) => builder.push(&key, Value::Blob(other)),
-            None => builder.push(&key, base.value(at)),
-        }
-    }
-    builder.finish()
 }
 
 /// Values of more bytes are not looked at: two of them would not fit into a bundle.

@@ -110,7 +110,7 @@ impl Tree {
                 self.list_dirty(&state, &node);
                 leaf.register(&mut state, &node);
                 if structure.checkpointing {
-                    structure.reimage.extend(LeafRef::of(&node));
+                    structure.reimage.extend(LeafRef::of(node.clone()));
                 }
                 drop(state);
                 node
@@ -144,8 +144,8 @@ impl Tree {
         self.insert_children(path, left, &[(low.to_vec(), right.clone())]);
         self.shared.size.add_leaves(1);
         if structure.checkpointing {
-            structure.reimage.extend(LeafRef::of(left));
-            structure.reimage.extend(LeafRef::of(right));
+            structure.reimage.extend(LeafRef::of(left.clone()));
+            structure.reimage.extend(LeafRef::of(right.clone()));
         }
         // What is in it now stays: the next rows go behind it.
         self.note_finished(left);

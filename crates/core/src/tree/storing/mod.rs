@@ -5,6 +5,7 @@ pub(crate) mod bundles;
 pub(super) mod convert;
 pub(super) mod direct;
 pub(super) mod early;
+mod exchange;
 pub(super) mod image;
 pub(super) mod load;
 pub(super) mod lost;
