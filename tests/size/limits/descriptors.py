@@ -160,7 +160,7 @@ def run(server, arguments):
     problems = list(starved(server, work))
     # The log names blocks in many files, which a start looks at.
     server.kill()
-    harness.MARIADBD = limited(server.directory, arguments.descriptors)
+    server.program = (limited(server.directory, arguments.descriptors),)
     server.start(OPTIONS)
     with open(f"/proc/{server.process.pid}/limits", encoding="ascii") as limits:
         if not any(line.startswith("Max open files") and int(line.split()[3]) == arguments.descriptors for line in limits):
