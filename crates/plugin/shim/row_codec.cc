@@ -9,6 +9,21 @@ constexpr uchar kVersionOfLayouts = 2;
 constexpr size_t kHeader = 3;
 constexpr uchar kPoison = 0xa5;
 
+/* The bytes without trailing spaces, as the charset's lengthsp, which looks at one after the other: of a CHAR in a
+   charset of several bytes most are padding. */
+size_t without_padding(const CHARSET_INFO* charset, const uchar* data, size_t bytes) {
+    if (charset->mbminlen > 1) return charset->lengthsp(reinterpret_cast<const char*>(data), bytes);
+    constexpr uint64_t kSpaces = 0x2020202020202020;
+    uint64_t eight;
+    for (; bytes >= sizeof eight; bytes -= sizeof eight) {
+        memcpy(&eight, data + bytes - sizeof eight, sizeof eight);
+        if (eight != kSpaces) break;
+    }
+    while (bytes && data[bytes - 1] == ' ')
+        bytes--;
+    return bytes;
+}
+
 } // namespace
 
 bool is_integer(enum_field_types type) {
@@ -85,7 +100,7 @@ uchar* ColumnCodec::pack(uchar* to, const uchar* record) const {
         return to + length_bytes + n;
     }
     case ColumnKind::PaddedChar: {
-        size_t n = charset->lengthsp(reinterpret_cast<const char*>(p), bytes);
+        size_t n = without_padding(charset, p, bytes);
         int2store(to, n);
         memcpy(to + 2, p, n);
         return to + 2 + n;

@@ -202,6 +202,9 @@ impl<'a> Iterator for OpIter<'a> {
     }
 }
 
+/// What a buffer takes at first, in bytes: all that a small transaction needs, and nothing beside its other memory.
+const FIRST_BYTES: usize = 512;
+
 /// The operations of a transaction that are not in the log yet, in encoded form.
 ///
 /// When it has grown large its owner appends it to the log as [`LogRecord::Ops`] and calls [`RedoBuffer::clear`].
@@ -249,7 +252,11 @@ impl RedoBuffer {
     /// Adds an op that was in a buffer before, or is known to be within the limits.
     pub fn put(&mut self, op: &Op<'_>) {
         let Op { kind, tree, sequence, key, value } = *op;
-        self.bytes.reserve(32 + key.len() + value.len());
+        let bytes = 32 + key.len() + value.len();
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(bytes.max(FIRST_BYTES));
+        }
+        self.bytes.reserve(bytes);
         self.bytes.push(kind as u8);
         varint::put(&mut self.bytes, tree);
         varint::put(&mut self.bytes, u64::from(sequence.wrapping_sub(self.last_sequence)));

@@ -188,7 +188,11 @@ impl CursorHandle {
     /// Settles it without a session; the engine counts what was read.
     pub fn settle_alone(&mut self) {
         self.settle();
-        self.engine.core.count_reads(std::mem::take(&mut self.pace.uncounted));
+        let read = std::mem::take(&mut self.pace.uncounted);
+        // Most cursors that are reset have been before.
+        if read > 0 {
+            self.engine.core.count_reads(read);
+        }
     }
 
     /// Settles it with the session, which counts what it has read.

@@ -448,7 +448,7 @@ impl Work {
     /// Commits. A prepared transaction whose commit could not be logged comes back with the error, undecided as before;
     /// any other was rolled back then.
     pub(in crate::engine) fn commit(
-        mut self,
+        mut self: Box<Self>,
         shared: &Shared,
         flush: CommitFlush,
     ) -> Result<(), (Error, Option<Box<Work>>)> {
@@ -474,7 +474,7 @@ impl Work {
         };
         shared.log_failed(&error);
         match self.phase {
-            Phase::Prepared => return Err((error, Some(Box::new(self)))),
+            Phase::Prepared => return Err((error, Some(self))),
             Phase::Active => self.undo(shared),
             // Visible, and only the log does not know: nothing may build on it.
             Phase::Published | Phase::PublishedUnlogged => shared.fail(&error.to_string()),
@@ -560,11 +560,9 @@ impl Work {
     }
 
     /// Lets the others on. The snapshot goes first: it holds garbage back.
-    fn end(mut self, shared: &Shared) {
+    fn end(mut self: Box<Self>, shared: &Shared) {
         self.snapshot = None;
-        if let Some(mut locks) = self.locks.take() {
-            locks.release_all();
-        }
+        self.locks = None;
         self.intent = None;
         // Relaxed: nobody else changes it.
         let writes = self.weight.load(Ordering::Relaxed);
