@@ -2,16 +2,14 @@
 //!
 //! A row's exclusive lock is held to the end of the transaction, also where there is no row: nobody else puts one
 //! there. Under it the newest committed version of the key is the last, so what is found stays true. What the snapshot
-//! shows may be older: at [`Isolation::Repeatable`] and [`Isolation::Serializable`] that is
-//! [`Error::SnapshotConflict`].
+//! shows may be older: where the level [is strict](crate::Isolation::is_strict) that is [`Error::SnapshotConflict`].
 //!
 //! An insert also waits for range locks of others: before the write, when the lock of the key is given back, as the one
 //! with the range may want the key; and after it, as the range may have been locked in between. Who locks ranges looks
 //! after the lock. Whatever the order, one of the two sees the other.
 //!
-//! A verb that fails has written nothing; its locks stay, but that a shared lock of a row that an insert has found does
-//! not become an exclusive one. After [`Error::Deadlock`] the transaction has to be rolled
-//! back.
+//! A verb that fails has written nothing; its locks stay, and that of a row which an insert has found is shared. After
+//! [`Error::Deadlock`] the transaction has to be rolled back.
 
 use super::claim::Claim;
 use super::transaction::{Savepoint, Transaction};
