@@ -154,6 +154,23 @@ def layouts(server):
     print(f"    {before} bytes before, {packed} packed, {copied} copied, {done} transactions")
 
 
+def killed_while_packing(server, n, seconds):
+    """The server is killed beside writers, so many seconds after packing has begun, and started again."""
+    writers = Writers(server, 2, SEED + n)
+    task = Task(lambda: error_of(lambda: [server.query("optimize table t") for _ in range(1000)]))
+    time.sleep(seconds)
+    server.kill()
+    task.end()
+    writers.stopping = True
+    try:
+        writers.stop()
+    except (OSError, RuntimeError):
+        pass
+    server.start(OPTIONS)
+    roll_back_prepared(server)
+    check(server, f"crash {n}")
+
+
 def killed_layouts(server):
     """A crash while rows are written anew."""
     fresh(server, 30_000)
@@ -161,19 +178,7 @@ def killed_layouts(server):
     source = random.Random(SEED)
     for n in range(5):
         server.query(f"alter table t add column c{n} varchar(100) default 'of kill {n}', algorithm=instant")
-        writers = Writers(server, 2, SEED + n)
-        task = Task(lambda: error_of(lambda: [server.query("optimize table t") for _ in range(1000)]))
-        time.sleep(source.random())
-        server.kill()
-        task.end()
-        writers.stopping = True
-        try:
-            writers.stop()
-        except (OSError, RuntimeError):
-            pass
-        server.start(OPTIONS)
-        roll_back_prepared(server)
-        check(server, f"crash {n}")
+        killed_while_packing(server, n, source.random())
         where = " or ".join(f"c{i} <> 'of kill {i}'" for i in range(n + 1))
         assert server.query(f"select count(*) from t where {where}") == ((0,),)
 
@@ -302,19 +307,7 @@ def killed_servers(server):
     source = random.Random(SEED)
     for n in range(5):
         server.query(f"delete from t where id % 7 = {n}")
-        writers = Writers(server, 2, SEED + n)
-        task = Task(lambda: error_of(lambda: [server.query("optimize table t") for _ in range(1000)]))
-        time.sleep(source.random())
-        server.kill()
-        task.end()
-        writers.stopping = True
-        try:
-            writers.stop()
-        except (OSError, RuntimeError):
-            pass
-        server.start(OPTIONS)
-        roll_back_prepared(server)
-        check(server, f"crash {n}")
+        killed_while_packing(server, n, source.random())
         assert server.query("optimize table t") == OK
         check(server, f"packed after crash {n}")
 
