@@ -337,7 +337,7 @@ impl Work {
             let status = self.status_or_new().clone();
             let attached = match refused {
                 true => Attached::Never,
-                false => tree.attach(block.clone(), &status, sequence)?,
+                false => tree.attach(&block, &status, sequence)?,
             };
             let Some(append) = &mut self.direct.append else { return Ok(()) };
             let Attached::As(job) = attached else {

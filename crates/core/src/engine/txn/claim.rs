@@ -14,7 +14,7 @@ use super::work::Work;
 use crate::engine::shared::Shared;
 use crate::lock::LockOutcome;
 use crate::tree::{Node, Reader, Tree, TreeCursor};
-use crate::types::{Isolation, LockMode, WaitPolicy, WaitRequest};
+use crate::types::{Isolation, LockMode, WaitRequest};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -29,8 +29,7 @@ pub(in crate::engine) struct Keys {
 
 impl Keys {
     fn cursor(&mut self, tree: &Arc<Tree>) -> &mut TreeCursor {
-        let known = self.cursors.iter().position(|cursor| Arc::ptr_eq(cursor.tree(), tree));
-        let place = known.unwrap_or_else(|| {
+        let place = self.place(tree).unwrap_or_else(|| {
             if self.cursors.len() == MOST_TREES {
                 self.cursors.remove(0);
             }
@@ -40,8 +39,13 @@ impl Keys {
         &mut self.cursors[place]
     }
 
+    /// By address, not by number: a leaf of the same tree as it was opened before is no place to write to.
+    fn place(&self, tree: &Tree) -> Option<usize> {
+        self.cursors.iter().position(|cursor| std::ptr::eq(&**cursor.tree(), tree))
+    }
+
     fn known(&self, tree: &Tree) -> Option<&TreeCursor> {
-        self.cursors.iter().find(|cursor| cursor.tree().id() == tree.id())
+        self.place(tree).map(|place| &self.cursors[place])
     }
 
     /// The leaf that the last look in `tree` has found, if `key` belongs there.
@@ -97,7 +101,6 @@ impl Work {
         duplicate: LockMode,
         wait: &WaitRequest<'_>,
     ) -> Result<Claim> {
-        let at_once = WaitRequest { policy: WaitPolicy::NoWait, ..*wait };
         let mut waited_for_ranges = false;
         // What a wait for the exclusive lock has done.
         let mut waited = None;
@@ -105,7 +108,7 @@ impl Work {
             // Most claims succeed, and most locks are free: the exclusive lock first, without waiting.
             let locked = match waited.take() {
                 Some(outcome) => Ok(outcome),
-                None => self.locks(shared).lock(tree.id(), key, LockMode::Exclusive, &at_once),
+                None => self.locks(shared).lock(tree.id(), key, LockMode::Exclusive, &WaitRequest::no_wait()),
             };
             match locked {
                 Ok(outcome) => {
@@ -152,8 +155,7 @@ impl Work {
         wait: &WaitRequest<'_>,
     ) -> Result<Claim> {
         self.locks(shared).check_insert(tree.id(), key, wait)?;
-        let at_once = WaitRequest { policy: WaitPolicy::NoWait, ..*wait };
-        match self.locks(shared).lock(tree.id(), key, LockMode::Exclusive, &at_once) {
+        match self.locks(shared).lock(tree.id(), key, LockMode::Exclusive, &WaitRequest::no_wait()) {
             Err(Error::WouldBlock) => self.claim(shared, tree, key, duplicate, wait),
             locked => locked.map(Claim::Free),
         }
@@ -239,18 +241,22 @@ impl Transaction {
     /// First committer wins: [`Error::SnapshotConflict`] if the key was committed after this transaction's snapshot and
     /// the level [is strict](Isolation::is_strict).
     pub fn check_unchanged(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<()> {
-        match Isolation::is_strict(self.isolation()) && self.changed_since_snapshot(tree, key)? {
-            true => Err(Error::SnapshotConflict),
-            false => Ok(()),
-        }
+        self.check_unchanged_by(tree, key, None)
     }
 
     /// [`Transaction::check_unchanged`] of the key that `cursor` stands on, or has looked for.
     pub fn check_unchanged_at(&mut self, cursor: &super::cursor::Cursor) -> Result<()> {
-        if !Isolation::is_strict(self.isolation()) {
-            return Ok(());
-        }
-        match self.opened()?.0.changed_since_snapshot(cursor.tree(), cursor.key(), Some(cursor.in_tree()))? {
+        self.check_unchanged_by(cursor.tree(), cursor.key(), Some(cursor.in_tree()))
+    }
+
+    fn check_unchanged_by(
+        &mut self,
+        tree: &Arc<Tree>,
+        key: &[u8],
+        cursor: Option<&TreeCursor>,
+    ) -> Result<()> {
+        let is_strict = Isolation::is_strict(self.isolation());
+        match is_strict && self.opened()?.0.changed_since_snapshot(tree, key, cursor)? {
             true => Err(Error::SnapshotConflict),
             false => Ok(()),
         }

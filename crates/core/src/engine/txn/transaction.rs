@@ -329,18 +329,6 @@ impl Transaction {
         work.locks(&self.shared).check_insert(tree.id(), key, wait)
     }
 
-    /// Waits while another transaction's range lock covers a key from `first` to `last`.
-    pub fn check_inserts(
-        &mut self,
-        tree: &Arc<Tree>,
-        first: &[u8],
-        last: &[u8],
-        wait: &WaitRequest<'_>,
-    ) -> Result<()> {
-        let work = self.work.as_deref_mut().ok_or(ENDED)?;
-        work.locks(&self.shared).check_inserts(tree.id(), first, last, wait)
-    }
-
     /// Undoes what the last [`Transaction::lock`] of this row did: of a key that is not changed after all, or of a row
     /// that did not match (READ COMMITTED).
     pub fn give_back(&mut self, tree: &Arc<Tree>, key: &[u8], outcome: LockOutcome) {

@@ -60,12 +60,12 @@ impl Tree {
     /// are due.
     pub(crate) fn attach(
         &self,
-        block: Arc<Block>,
+        block: &Arc<Block>,
         status: &Arc<TxnStatus>,
         sequence: u32,
     ) -> Result<Attached> {
         for _ in 0..MOST_READS {
-            let attached = self.try_attach(&block, status, sequence)?;
+            let attached = self.try_attach(block, status, sequence)?;
             if !matches!(attached, Attached::NotNow) {
                 return Ok(attached);
             }

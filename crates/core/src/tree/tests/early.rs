@@ -58,7 +58,7 @@ fn an_early_image_that_a_checkpoint_had_to_replace_is_not_named_by_the_next() {
         if is_written && !is_done.swap(true, Ordering::SeqCst) {
             let mut builder = BlockBuilder::new();
             (2000..2010).for_each(|n| builder.push(&key(n), Value::Inline(b"loaded")));
-            let attached = tree.attach(Arc::new(builder.finish()), &loader, 1).unwrap();
+            let attached = tree.attach(&Arc::new(builder.finish()), &loader, 1).unwrap();
             assert!(matches!(attached, Attached::As(_)), "there is room behind the last leaf");
         }
     }));
