@@ -1,7 +1,7 @@
 //! Group commit. Committers queue their records under a short mutex; the first becomes the leader, takes the whole
 //! queue, writes and syncs it as one, publishes its members in log order and wakes them. Meanwhile the next group
-//! forms, and the leader hands the lead to a member of it. Syncs that nobody commits with, once a second or before a
-//! checkpoint ([`Log::sync_up_to`]), go on beside the groups.
+//! forms, and the leader hands the lead to a member of it. Who finds nobody before it is a group of its own. Syncs that
+//! nobody commits with, once a second or before a checkpoint ([`Log::sync_up_to`]), go on beside the groups.
 //!
 //! Invariants:
 //! 1. An LSN that was handed out never changes. When a write fails, the failed records leave a skip frame of their
@@ -322,6 +322,9 @@ impl Log {
             let before = self.published.fetch_max(end, SeqCst);
             debug_assert!(before < end, "published up to {before}, and then the record that ends at {end}");
             return Ok(end);
+        }
+        if !queue.led && queue.group.members.is_empty() {
+            return self.commit_alone(queue, payload, flush == CommitFlush::Sync, publish);
         }
         let publish: Box<dyn FnOnce(Lsn) + Send + 'a> = Box::new(publish);
         // SAFETY: only the lifetime changes. `submit` returns or unwinds only after the leader of the group took the

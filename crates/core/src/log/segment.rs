@@ -126,6 +126,8 @@ pub(super) struct Segment {
     /// The file has its blocks up to here, an offset: syncing what is written before it changes no metadata of the file
     /// system, which would cost a commit of that system's journal each time.
     filled: u64,
+    /// From the last frame up to here there are zeros, an offset: the rest of the page that it has begun.
+    zeroed: u64,
 }
 
 impl Segment {
@@ -149,11 +151,11 @@ impl Segment {
             return Err(Error::corrupt(file.path(), 16, "the segment has the name of another"));
         }
         let id = number(&header, 24);
-        Ok(Segment { file, start, id, filled: 0 })
+        Ok(Segment { file, start, id, filled: 0, zeroed: 0 })
     }
 
-    /// Writes frames at `lsn`, the last ones for now, and zeros behind them so that the next ones find whole pages and,
-    /// in a new file, blocks. `limit` is where the segment will end.
+    /// Writes frames at `lsn`, the last ones for now, and zeros behind them, once a page, so that the next ones find
+    /// whole pages and, in a new file, blocks. `limit` is where the segment will end.
     pub(super) fn write_last(&mut self, lsn: Lsn, frames: &mut Vec<u8>, limit: Lsn) -> Result<()> {
         if frames.is_empty() {
             return Ok(());
@@ -161,10 +163,15 @@ impl Segment {
         let at = self.offset(lsn);
         let end = at + frames.len() as u64;
         let limit = self.offset(limit).max(end);
+        if end <= self.zeroed {
+            return self.file.write_at(at, frames);
+        }
         if end <= self.filled {
             let page_end = end.next_multiple_of(PAGE_BYTES).min(self.filled).min(limit);
             frames.resize((page_end - at) as usize, 0);
-            return self.file.write_at(at, frames);
+            self.file.write_at(at, frames)?;
+            self.zeroed = page_end;
+            return Ok(());
         }
         self.file.write_at(at, frames)?;
         self.filled = end;
@@ -186,7 +193,7 @@ impl Segment {
 
     /// Cuts the file behind `lsn`.
     pub(super) fn cut(&mut self, lsn: Lsn) -> Result<()> {
-        self.filled = self.offset(lsn);
+        (self.filled, self.zeroed) = (self.offset(lsn), 0);
         self.file.set_len(self.filled)
     }
 
@@ -322,7 +329,7 @@ impl SegmentDirectory {
         if names.live.last() != Some(&start) {
             names.live.push(start);
         }
-        Ok(Segment { file: file.renamed(&to), start, id, filled })
+        Ok(Segment { file: file.renamed(&to), start, id, filled, zeroed: 0 })
     }
 
     /// The only thing here that needs a descriptor, and the first that is done. Returns the file and its length.
