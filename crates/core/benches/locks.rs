@@ -6,8 +6,7 @@
 //! - missing keys locked as ranges by one transaction, and another one's inserts meanwhile.
 
 use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use teak_core::rooms::{LockManager, LockOwner};
@@ -16,7 +15,7 @@ use teak_core::{LockMode, TxnId, WaitRequest};
 const LONG: Duration = Duration::from_secs(600);
 
 fn owner(manager: &LockManager, txn: TxnId) -> LockOwner {
-    manager.open(txn, Arc::new(AtomicU64::new(0)), 0)
+    manager.open(txn, 0)
 }
 
 /// Processor time of this process so far, user and system; the kernel counts in hundredths of a second.

@@ -4,8 +4,6 @@
 //! Everything runs on one thread: a request that must wait is queued and not slept on, so each case can be repeated.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU64;
-use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -232,7 +230,7 @@ impl Bench {
 
     fn actor(&mut self) -> Actor {
         self.next_txn += 1;
-        Actor { owner: self.manager.open(self.next_txn, Arc::new(AtomicU64::new(0)), 0), waits_for: None }
+        Actor { owner: self.manager.open(self.next_txn, 0), waits_for: None }
     }
 
     /// One lock; `false` if the transaction waits now or was refused.

@@ -21,6 +21,8 @@ use crate::{Error, LockMode, Result, TreeId, TxnId, WaitPolicy, WaitRequest};
 const PATIENCE: Duration = Duration::from_millis(2);
 /// A waiter asks this often whether it was interrupted.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
+/// An owner keeps memory for so many rows when it has given back all of them.
+const KEPT: usize = 64;
 /// From so many locks on, those of consecutive keys are gathered into covers.
 const MANY: usize = if cfg!(test) { 4 } else { 1024 };
 /// After so many locks more of a tree and mode, the owner looks whether all locks take too much memory.
@@ -70,6 +72,19 @@ impl LockOwner {
     /// The transaction.
     pub fn txn(&self) -> TxnId {
         self.party.txn()
+    }
+
+    /// It has written so many rows, as of its next request.
+    #[inline]
+    pub fn set_weight(&self, rows: u64) {
+        self.party.set_weight(rows);
+    }
+
+    /// After [`LockOwner::release_all`]: the owner is that of another transaction from now on.
+    pub fn renew(&mut self, txn: TxnId) {
+        debug_assert!(self.held == 0 && self.rows.is_empty() && self.covered.is_empty(), "locks are left");
+        Party::renew(&mut self.party, txn);
+        self.may_widen = true;
     }
 
     /// Makes it a likelier (positive) or less likely victim of deadlocks than others.
@@ -188,6 +203,11 @@ impl LockOwner {
         self.rows.push(id);
         let bytes = |capacity| capacity * std::mem::size_of::<RowId>();
         self.shared.account.change(bytes(before), bytes(self.rows.capacity()));
+    }
+
+    fn drop_rows(&mut self) {
+        let rows = std::mem::take(&mut self.rows);
+        self.shared.account.change(rows.capacity() * std::mem::size_of::<RowId>(), 0);
     }
 
     /// Gives back entries of rows that a cover of the mode has locked.
@@ -371,7 +391,7 @@ impl LockOwner {
         }
     }
 
-    /// Gives back everything.
+    /// Gives back everything, but for the memory of a few rows.
     pub fn release_all(&mut self) {
         let txn = self.txn();
         // Covers first: nobody makes entries for it any more once they are gone.
@@ -387,9 +407,11 @@ impl LockOwner {
         for mut rows in gathered.chain([entries]) {
             self.shared.rows.release_many(&mut rows, txn);
         }
-        let mut rows = std::mem::take(&mut self.rows);
-        self.shared.rows.release_many(&mut rows, txn);
-        self.shared.account.change(rows.capacity() * std::mem::size_of::<RowId>(), 0);
+        self.shared.rows.release_many(&mut self.rows, txn);
+        self.rows.clear();
+        if self.rows.capacity() > KEPT {
+            self.drop_rows();
+        }
         self.held = 0;
         for tree in self.ranges.drain() {
             self.shared.ranges.release(tree, txn);
@@ -418,5 +440,42 @@ impl LockOwner {
 impl Drop for LockOwner {
     fn drop(&mut self) {
         self.release_all();
+        self.drop_rows();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LockManager;
+    use super::*;
+
+    #[test]
+    fn an_owner_that_has_given_back_everything_is_the_next_transactions_with_nothing_of_the_last() {
+        let manager = LockManager::new(None);
+        let (mut kept, mut other) = (manager.open(1, 0), manager.open(2, 0));
+        let lock = |owner: &mut LockOwner| owner.lock(1, b"a", LockMode::Exclusive, &WaitRequest::no_wait());
+        kept.set_weight(1000);
+        kept.never_widen();
+        lock(&mut kept).unwrap();
+        kept.lock_range(
+            1,
+            Bound::Unbounded,
+            Bound::Excluded(b"m"),
+            LockMode::Shared,
+            &WaitRequest::no_wait(),
+        )
+        .unwrap();
+        assert!(matches!(lock(&mut other), Err(Error::WouldBlock)));
+        kept.release_all();
+        kept.renew(3);
+        assert_eq!((kept.txn(), kept.held(), kept.has_ranges(), kept.party().cost()), (3, 0, false, (0, 0)));
+        lock(&mut other).unwrap();
+        assert!(matches!(lock(&mut kept), Err(Error::WouldBlock)));
+        // Who still knows the last transaction keeps it as it was.
+        let last = kept.party().clone();
+        kept.release_all();
+        kept.renew(4);
+        assert_eq!((last.txn(), kept.txn()), (3, 4));
+        drop((kept, other));
     }
 }

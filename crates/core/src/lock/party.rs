@@ -44,7 +44,7 @@ struct Wait {
 /// One transaction's side of its waits.
 pub(super) struct Party {
     txn: TxnId,
-    weight: Arc<AtomicU64>,
+    weight: AtomicU64,
     preference: AtomicI32,
     wait: Mutex<Wait>,
     woken: Condvar,
@@ -53,15 +53,29 @@ pub(super) struct Party {
 }
 
 impl Party {
-    pub(super) fn new(txn: TxnId, weight: Arc<AtomicU64>, preference: i32) -> Arc<Party> {
+    pub(super) fn new(txn: TxnId, preference: i32) -> Arc<Party> {
         Arc::new(Party {
             txn,
-            weight,
+            weight: AtomicU64::new(0),
             preference: AtomicI32::new(preference),
             wait: Mutex::new(Wait { number: 0, standing: Standing::Idle, interrupted: false }),
             woken: Condvar::new(),
             entries: Mutex::new(Vec::new()),
         })
+    }
+
+    /// It is another transaction's from now on, in the same memory if nobody else knows of it any more.
+    pub(super) fn renew(party: &mut Arc<Party>, txn: TxnId) {
+        match Arc::get_mut(party) {
+            Some(party) => {
+                debug_assert!(party.entries.get_mut().is_empty(), "entries that nobody has given back");
+                party.txn = txn;
+                *party.weight.get_mut() = 0;
+                *party.preference.get_mut() = 0;
+                *party.wait.get_mut() = Wait { number: 0, standing: Standing::Idle, interrupted: false };
+            }
+            None => *party = Party::new(txn, 0),
+        }
     }
 
     pub(super) fn txn(&self) -> TxnId {
@@ -76,6 +90,11 @@ impl Party {
     /// The entries that others have made.
     pub(super) fn take_entries(&self) -> Vec<RowId> {
         std::mem::take(&mut *self.entries.lock())
+    }
+
+    pub(super) fn set_weight(&self, rows: u64) {
+        // Relaxed: see `cost`.
+        self.weight.store(rows, Ordering::Relaxed);
     }
 
     pub(super) fn set_preference(&self, preference: i32) {

@@ -2,7 +2,6 @@
 
 use std::ops::Bound;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -53,7 +52,8 @@ fn hammer(manager: &LockManager, txns: &AtomicU64, keys: &[Guarded], seed: u64) 
         let mut next = 0;
         let mut run_mode = SharedMode;
         let txn = txns.fetch_add(1, Ordering::SeqCst);
-        let mut owner = manager.open(txn, Arc::new(AtomicU64::new(random.below(5))), 0);
+        let mut owner = manager.open(txn, 0);
+        owner.set_weight(random.below(5));
         let mut held: Vec<(usize, bool)> = Vec::new();
         let mut failed = false;
         if random.below(3) == 0 {

@@ -1,5 +1,5 @@
 use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, Receiver};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -12,7 +12,7 @@ use crate::{Error, LockMode, Result, WaitRequest};
 const LONG: Duration = Duration::from_secs(60);
 
 fn owner(manager: &LockManager, txn: TxnId) -> LockOwner {
-    manager.open(txn, Arc::new(AtomicU64::new(0)), 0)
+    manager.open(txn, 0)
 }
 
 fn try_lock(owner: &mut LockOwner, key: &[u8], mode: LockMode) -> Result<LockOutcome> {
@@ -175,7 +175,8 @@ fn the_cheapest_of_a_deadlock_of_three_is_the_victim_wherever_it_waits() {
         let mut owners = Vec::new();
         for (i, key) in keys.iter().enumerate() {
             let weight = if i == cheapest { 1 } else { 10 + i as u64 };
-            let mut owner = manager.open(i as u64 + 1, Arc::new(AtomicU64::new(weight)), 0);
+            let mut owner = manager.open(i as u64 + 1, 0);
+            owner.set_weight(weight);
             try_lock(&mut owner, key, Exclusive).unwrap();
             owners.push(owner);
         }
@@ -218,7 +219,8 @@ fn among_equals_the_one_who_closes_the_circle_is_the_victim() {
 #[test]
 fn preference_comes_before_weight() {
     let manager = LockManager::new(None);
-    let mut heavy = manager.open(1, Arc::new(AtomicU64::new(1000)), 0);
+    let mut heavy = manager.open(1, 0);
+    heavy.set_weight(1000);
     let mut light = owner(&manager, 2);
     heavy.set_victim_preference(1);
     try_lock(&mut heavy, b"a", Exclusive).unwrap();
@@ -240,7 +242,7 @@ fn a_cycle_through_a_place_in_the_queue_is_found() {
     let (mut one, mut three) = (owner(&manager, 1), owner(&manager, 3));
     try_lock(&mut one, b"a", SharedMode).unwrap();
     try_lock(&mut three, b"b", Exclusive).unwrap();
-    let two = waits_for(manager.open(2, Arc::new(AtomicU64::new(0)), 1), b"a", Exclusive);
+    let two = waits_for(manager.open(2, 1), b"a", Exclusive);
     until_waiting(&manager, 2);
     let three = waits_for(three, b"a", SharedMode);
     until_waiting(&manager, 3);
@@ -385,7 +387,8 @@ fn an_insert_that_waits_goes_before_later_ranges_over_its_key() {
 #[test]
 fn ranges_and_rows_deadlock_too() {
     let manager = LockManager::new(None);
-    let (mut a, mut b) = (manager.open(1, Arc::new(AtomicU64::new(5)), 0), owner(&manager, 2));
+    let (mut a, mut b) = (owner(&manager, 1), owner(&manager, 2));
+    a.set_weight(5);
     let none = WaitRequest::no_wait();
     a.lock_range(1, Bound::Unbounded, Bound::Excluded(b"m"), SharedMode, &none).unwrap();
     b.lock_range(1, Bound::Included(b"m"), Bound::Unbounded, SharedMode, &none).unwrap();
@@ -582,8 +585,8 @@ fn two_owners_of_many_scattered_rows_cannot_take_all_memory() {
 fn a_wait_goes_by_the_time_of_the_engine() {
     let time = crate::Time::simulated();
     let manager = LockManager::with_time(None, time.clone());
-    let mut holder = manager.open(1, Arc::new(AtomicU64::new(0)), 0);
-    let mut waiter = manager.open(2, Arc::new(AtomicU64::new(0)), 0);
+    let mut holder = manager.open(1, 0);
+    let mut waiter = manager.open(2, 0);
     holder.lock(1, b"a", LockMode::Exclusive, &WaitRequest::no_wait()).unwrap();
     let begin = time.now();
     let wait = WaitRequest::waiting(Duration::from_secs(50));

@@ -25,6 +25,8 @@ use crate::{Error, Result, TreeId, TxnId, WriteOp};
 pub const MAX_KEY_BYTES: u64 = 64 << 10;
 /// Memory that a [`RedoBuffer`] keeps when it is emptied, in bytes.
 const KEPT_BYTES: usize = 2 << 20;
+/// Memory that a [`RedoBuffer`] keeps from one transaction to the next, in bytes.
+const KEPT_BETWEEN: usize = 4 << 10;
 /// A [`RedoBuffer`] of so many bytes keeps them, however few of them a rollback to a savepoint leaves in use.
 const SMALL_BYTES: usize = 16 << 10;
 
@@ -317,6 +319,15 @@ impl RedoBuffer {
             self.bytes.shrink_to(2 * self.bytes.len());
         }
         true
+    }
+
+    /// Empties the buffer for another transaction. Memory that a small one needs stays.
+    pub fn start_anew(&mut self) {
+        match self.bytes.capacity() > KEPT_BETWEEN {
+            true => self.bytes = Vec::new(),
+            false => self.bytes.clear(),
+        }
+        (self.last_sequence, self.generation) = (0, 0);
     }
 
     /// Empties the buffer after its content went to the log; marks taken before are void. The memory stays, for what

@@ -69,15 +69,14 @@ pub struct Transaction {
     isolation: Isolation,
     snapshot: Option<Timestamp>,
     sequence: u32,
-    weight: Arc<AtomicU64>,
+    weight: u64,
     label: u64,
 }
 
 impl Transaction {
     pub(super) fn new(shared: Arc<ModelShared>, id: TxnId, isolation: Isolation) -> Transaction {
-        let weight = Arc::new(AtomicU64::new(0));
         let ending = Ending {
-            locks: shared.locks.open(id, weight.clone(), 0),
+            locks: shared.locks.open(id, 0),
             shared: shared.clone(),
             status: Arc::new(Status { id, committed: AtomicU64::new(0) }),
             writes: Vec::new(),
@@ -91,7 +90,7 @@ impl Transaction {
             isolation,
             snapshot: None,
             sequence: 0,
-            weight,
+            weight: 0,
             label: 0,
         }
     }
@@ -167,8 +166,8 @@ impl Transaction {
         ending.writes.push((tree.id(), key.to_vec()));
         drop(state);
         self.sequence = sequence;
-        self.weight.fetch_add(1, Ordering::SeqCst);
-        Ok(())
+        self.weight += 1;
+        self.tell_weight()
     }
 
     /// Locks a row.
@@ -235,7 +234,13 @@ impl Transaction {
             kept
         });
         drop(state);
-        self.weight.store(left, Ordering::SeqCst);
+        self.weight = left;
+        self.tell_weight()
+    }
+
+    fn tell_weight(&mut self) -> Result<()> {
+        let weight = self.weight;
+        self.ending()?.locks.set_weight(weight);
         Ok(())
     }
 

@@ -134,6 +134,11 @@ pub(in crate::engine) struct Direct {
 }
 
 impl Direct {
+    /// As it was before its transaction.
+    pub(in crate::engine) fn start_anew(&mut self) {
+        *self = Direct::default();
+    }
+
     /// Whether there is anything that the redo does not have yet.
     pub(in crate::engine) fn has_writes(&self) -> bool {
         self.failure.is_some() || self.append.as_ref().is_some_and(|append| !append.is_empty())

@@ -53,6 +53,11 @@ impl Keys {
         self.known(tree)?.leaf_of(key)
     }
 
+    /// Lets go of the trees; memory for a few cursors stays.
+    pub(super) fn start_anew(&mut self) {
+        self.cursors.clear();
+    }
+
     /// Lets go of the leaves.
     pub(super) fn rest(&mut self) {
         self.cursors.iter_mut().for_each(TreeCursor::reset);

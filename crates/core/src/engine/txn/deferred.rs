@@ -168,6 +168,13 @@ pub(in crate::engine) struct Deferred {
 }
 
 impl Deferred {
+    /// As it was before its transaction.
+    pub(in crate::engine) fn start_anew(&mut self) {
+        if self.limit != 0 || !self.unchecked.trees.is_empty() {
+            *self = Deferred::default();
+        }
+    }
+
     fn prepare(&mut self, cache: &Cache) {
         if self.limit == 0 {
             let part = usize::try_from(cache.budget() / PART_OF_CACHE).unwrap_or(MOST_BYTES);

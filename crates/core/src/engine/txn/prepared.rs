@@ -124,7 +124,7 @@ impl Engine {
         let shared = &*self.shared;
         shared.health.check()?;
         let work = shared.undecided.prepared.take(xid)?;
-        work.commit(shared, shared.settings.commit_flush()).map_err(|(error, undecided)| {
+        work.commit(shared, shared.settings.commit_flush()).map(drop).map_err(|(error, undecided)| {
             if let Some(work) = undecided {
                 shared.undecided.prepared.leave(work);
             }
@@ -137,7 +137,7 @@ impl Engine {
         let shared = &*self.shared;
         shared.health.check()?;
         let work = shared.undecided.prepared.take(xid)?;
-        work.rollback(shared, shared.settings.commit_flush()).map_err(|(error, work)| {
+        work.rollback(shared, shared.settings.commit_flush()).map(drop).map_err(|(error, work)| {
             shared.undecided.prepared.leave(work);
             error
         })

@@ -1,7 +1,7 @@
 //! The handle of a transaction.
 
 use super::cursor::Cursor;
-use super::work::{Phase, Work};
+use super::work::{Phase, Spent, Work};
 use crate::engine::data::tables::Table;
 use crate::engine::shared::Shared;
 use crate::lock::LockOutcome;
@@ -24,6 +24,8 @@ pub struct Transaction {
     isolation: Isolation,
     /// There until the end.
     work: Option<Box<Work>>,
+    /// Memory for the next, once it has ended in place.
+    spent: Option<Spent>,
     id: TxnId,
 }
 
@@ -33,7 +35,20 @@ impl Transaction {
     pub(in crate::engine) fn new(shared: Arc<Shared>, isolation: Isolation) -> Transaction {
         let id = shared.ids.next_txn();
         shared.counted.active.add(1);
-        Transaction { shared, isolation, work: Some(Box::new(Work::new(id))), id }
+        Transaction { shared, isolation, work: Some(Box::new(Work::new(id))), spent: None, id }
+    }
+
+    /// The handle's next transaction, in the memory of the last, which has ended by [`Transaction::commit_in_place`] or
+    /// [`Transaction::try_rollback`] (what is open is left as by a drop): a session has one after the other.
+    pub fn begin_next(&mut self, isolation: Isolation) {
+        self.abandon();
+        let id = self.shared.ids.next_txn();
+        self.shared.counted.active.add(1);
+        self.work = Some(match self.spent.take() {
+            Some(spent) => spent.renew(id),
+            None => Box::new(Work::new(id)),
+        });
+        (self.isolation, self.id) = (isolation, id);
     }
 
     /// What it has done so far, and the engine, until its end.
@@ -432,11 +447,19 @@ impl Transaction {
 
     /// Commits. After an error the transaction was rolled back, or, if it was prepared, is still prepared.
     pub fn commit(mut self) -> Result<()> {
+        self.commit_in_place()
+    }
+
+    /// [`Transaction::commit`]; the handle stays, ended, for [`Transaction::begin_next`].
+    pub fn commit_in_place(&mut self) -> Result<()> {
         let Some(work) = self.work.take() else { return Err(ENDED) };
         let xid = work.xid.clone();
         let flush = self.shared.settings.commit_flush();
         let result = match work.commit(&self.shared, flush) {
-            Ok(()) => Ok(()),
+            Ok(spent) => {
+                self.spent = Some(spent);
+                Ok(())
+            }
             Err((error, None)) => Err(error),
             Err((error, Some(undecided))) => {
                 self.shared.undecided.prepared.leave(undecided);
@@ -448,20 +471,23 @@ impl Transaction {
     }
 
     /// Undoes everything; [`Transaction::try_rollback`] says whether that went well.
-    pub fn rollback(self) {
+    pub fn rollback(mut self) {
         // Only a prepared one can fail, and then it waits for its coordinator.
         let _ = self.try_rollback();
     }
 
     /// Undoes everything. That a prepared transaction was rolled back is as durable as the commit flush setting says
-    /// when this returns; after an error it is still prepared.
-    pub fn try_rollback(mut self) -> Result<()> {
+    /// when this returns; after an error it is still prepared. The handle stays, for [`Transaction::begin_next`].
+    pub fn try_rollback(&mut self) -> Result<()> {
         let Some(work) = self.work.take() else { return Ok(()) };
         let xid = work.xid.clone();
         let flush = self.shared.settings.commit_flush();
-        if let Err((error, undecided)) = work.rollback(&self.shared, flush) {
-            self.shared.undecided.prepared.leave(undecided);
-            return Err(error);
+        match work.rollback(&self.shared, flush) {
+            Ok(spent) => self.spent = Some(spent),
+            Err((error, undecided)) => {
+                self.shared.undecided.prepared.leave(undecided);
+                return Err(error);
+            }
         }
         self.forget(xid);
         Ok(())
@@ -469,6 +495,29 @@ impl Transaction {
 
     /// Lets a prepared transaction wait for its coordinator (as dropping it does); any other is rolled back.
     pub fn detach(self) {}
+
+    /// What becomes of one that is not ended and has no handle any more.
+    fn abandon(&mut self) {
+        let Some(mut work) = self.work.take() else { return };
+        match work.phase {
+            Phase::Prepared => {
+                work.snapshot = None;
+                self.shared.undecided.prepared.leave(work);
+            }
+            Phase::Active => {
+                // There is nothing to fail: see there.
+                let _ = work.rollback(&self.shared, CommitFlush::Lazy);
+            }
+            // Decided: only the end is missing.
+            Phase::Published | Phase::PublishedUnlogged => {
+                let xid = work.xid.clone();
+                let flush = self.shared.settings.commit_flush();
+                // A failure has turned the engine read-only.
+                let _ = work.commit(&self.shared, flush);
+                self.forget(xid);
+            }
+        }
+    }
 
     fn forget(&self, xid: Option<Vec<u8>>) {
         if let Some(xid) = xid {
@@ -491,24 +540,6 @@ fn writing<'a>(work: &'a mut Option<Box<Work>>, shared: &Shared) -> Result<&'a m
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        let Some(mut work) = self.work.take() else { return };
-        match work.phase {
-            Phase::Prepared => {
-                work.snapshot = None;
-                self.shared.undecided.prepared.leave(work);
-            }
-            Phase::Active => {
-                // There is nothing to fail: see there.
-                let _ = work.rollback(&self.shared, CommitFlush::Lazy);
-            }
-            // Decided: only the end is missing.
-            Phase::Published | Phase::PublishedUnlogged => {
-                let xid = work.xid.clone();
-                let flush = self.shared.settings.commit_flush();
-                // A failure has turned the engine read-only.
-                let _ = work.commit(&self.shared, flush);
-                self.forget(xid);
-            }
-        }
+        self.abandon();
     }
 }

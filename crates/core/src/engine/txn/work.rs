@@ -10,6 +10,7 @@
 
 mod counters;
 mod savepoints;
+mod spent;
 mod two_phase;
 
 use super::append::Direct;
@@ -31,7 +32,7 @@ use crate::types::{LockMode, Timestamp, TreeId, TxnId, WaitRequest, WriteOp};
 use crate::{Error, Result};
 use counters::NotedCounter;
 use savepoints::Mark;
-use std::sync::atomic::{AtomicU64, Ordering};
+pub(in crate::engine) use spent::Spent;
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +62,6 @@ impl Touched {
     }
 }
 
-/// A transaction with so many writes may have left leaves to the background that were due for consolidation.
-const MANY_WRITES: u64 = 1024;
 /// Memory of a transaction that is not charged: little beside what a session takes elsewhere.
 const LEAST_CHARGED: usize = 16 << 10;
 
@@ -76,11 +75,13 @@ pub(in crate::engine) struct Work {
     /// Keys that cursors returned to it.
     pub reads: u64,
     status: Option<Arc<TxnStatus>>,
-    locks: Option<LockOwner>,
+    /// An owner that is this transaction's once it has asked for a lock.
+    owner: Option<LockOwner>,
+    asked_for_locks: bool,
     /// Of a prepared one, or one that counts on tables that its statements do not name.
     intent: Option<Intent>,
     /// Rows written, for the choice of a deadlock's victim.
-    weight: Arc<AtomicU64>,
+    weight: u64,
     sequence: u32,
     pub(in crate::engine) redo: RedoBuffer,
     /// Rows that go to table files as they are.
@@ -125,9 +126,10 @@ impl Work {
             xid: None,
             reads: 0,
             status: None,
-            locks: None,
+            owner: None,
+            asked_for_locks: false,
             intent: None,
-            weight: Arc::default(),
+            weight: 0,
             sequence: 0,
             redo: RedoBuffer::new(),
             direct: Direct::default(),
@@ -198,16 +200,21 @@ impl Work {
     }
 
     pub(in crate::engine) fn locks(&mut self, shared: &Shared) -> &mut LockOwner {
-        let (id, weight) = (self.id, &self.weight);
-        self.locks.get_or_insert_with(|| shared.locks.open(id, weight.clone(), 0))
+        let (id, is_new) = (self.id, !std::mem::replace(&mut self.asked_for_locks, true));
+        let owner = self.owner.get_or_insert_with(|| shared.locks.open(id, 0));
+        if is_new && owner.txn() != id {
+            owner.renew(id);
+        }
+        owner.set_weight(self.weight);
+        owner
     }
 
     pub(in crate::engine) fn has_locks(&self) -> bool {
-        self.locks.is_some()
+        self.asked_for_locks
     }
 
     pub(in crate::engine) fn opened_locks(&mut self) -> Option<&mut LockOwner> {
-        self.locks.as_mut()
+        self.owner.as_mut().filter(|_| self.asked_for_locks)
     }
 
     /// Whether it has written anything that is not undone.
@@ -389,8 +396,7 @@ impl Work {
         self.sequence = sequence;
         let touched = self.touched.entry(tree.id()).or_insert_with(|| Touched::new(tree, 0));
         touched.rows += rows;
-        // Relaxed: a weight.
-        self.weight.fetch_add(rows.unsigned_abs().max(1), Ordering::Relaxed);
+        self.weight += rows.unsigned_abs().max(1);
     }
 
     /// The key is noted for who follows the tree.
@@ -445,13 +451,13 @@ impl Work {
         log().inspect_err(|_| trail.take_back())
     }
 
-    /// Commits. A prepared transaction whose commit could not be logged comes back with the error, undecided as before;
-    /// any other was rolled back then.
+    /// Commits; its memory comes back. A prepared transaction whose commit could not be logged comes back with the
+    /// error, undecided as before; any other was rolled back then.
     pub(in crate::engine) fn commit(
         mut self: Box<Self>,
         shared: &Shared,
         flush: CommitFlush,
-    ) -> Result<(), (Error, Option<Box<Work>>)> {
+    ) -> Result<Spent, (Error, Option<Box<Work>>)> {
         // No read follows, and what the snapshot holds back need not wait for the log.
         self.snapshot = None;
         let result = match self.phase {
@@ -469,8 +475,7 @@ impl Work {
         let Err(error) = result else {
             self.release_hold(shared);
             shared.counted.commits.add(1);
-            self.end(shared);
-            return Ok(());
+            return Ok(self.end(shared));
         };
         shared.log_failed(&error);
         match self.phase {
@@ -557,21 +562,6 @@ impl Work {
         }
         self.release_hold(shared);
         shared.counted.rollbacks.add(1);
-    }
-
-    /// Lets the others on. The snapshot goes first: it holds garbage back.
-    fn end(mut self: Box<Self>, shared: &Shared) {
-        self.snapshot = None;
-        self.locks = None;
-        self.intent = None;
-        // Relaxed: nobody else changes it.
-        let writes = self.weight.load(Ordering::Relaxed);
-        shared.counted.writes.add(writes);
-        shared.counted.reads.add(self.reads);
-        shared.counted.active.subtract(1);
-        if writes >= MANY_WRITES && shared.context.attention().has_due() {
-            shared.context.past.bell().ring();
-        }
     }
 }
 

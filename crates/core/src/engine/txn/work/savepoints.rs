@@ -19,6 +19,12 @@ pub(super) struct Mark {
 }
 
 impl Mark {
+    /// As memory for another.
+    pub(super) fn start_anew(&mut self) {
+        (self.sequence, self.redo) = (0, None);
+        super::spent::empty(&mut self.rows);
+    }
+
     fn memory(&self) -> usize {
         size_of::<Mark>() + self.rows.capacity() * size_of::<(TreeId, i64)>()
     }

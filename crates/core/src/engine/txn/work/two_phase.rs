@@ -1,6 +1,6 @@
 //! Two-phase commit: preparing, publishing what is prepared, and rolling it back.
 
-use super::{Phase, Work};
+use super::{Phase, Spent, Work};
 use crate::engine::shared::Shared;
 use crate::engine::txn::claim::Keys;
 use crate::lock::Intent;
@@ -92,13 +92,13 @@ impl Work {
 
     /// Rolls back what is not published. Without its commit record the log makes nothing of it, so nothing is waited
     /// for; but a prepared transaction comes back until the log says otherwise: its decision is as durable as `flush`
-    /// says when this returns. If it could not be logged the transaction comes back with the error, undecided as
-    /// before: its locks must outlive its records in the log.
+    /// says when this returns. Its memory comes back. If it could not be logged the transaction comes back with the
+    /// error, undecided as before: its locks must outlive its records in the log.
     pub(in crate::engine) fn rollback(
         mut self: Box<Self>,
         shared: &Shared,
         flush: CommitFlush,
-    ) -> Result<(), (Error, Box<Work>)> {
+    ) -> Result<Spent, (Error, Box<Work>)> {
         match self.phase {
             Phase::Active => self.undo(shared),
             Phase::Prepared if !self.is_logged() => self.undo(shared),
@@ -112,8 +112,7 @@ impl Work {
             // Visible already: there is no way back.
             Phase::Published | Phase::PublishedUnlogged => self.release_hold(shared),
         }
-        self.end(shared);
-        Ok(())
+        Ok(self.end(shared))
     }
 
     /// The decision on a prepared transaction.
