@@ -209,14 +209,15 @@ class ha_teak final : public handler {
     int make_codecs();
     int make_row_codec();
     void close_table();
-    /* Session, transaction, statement and table handle are there; to be called at the start of each statement. */
-    int prepare_statement(THD* thd);
+    /* Session, transaction, statement and table handle are there; to be called at the start of each statement. `locks`:
+       it locks rows. */
+    int prepare_statement(THD* thd, bool locks);
     /* The statement changes the table's definition: it waits for prepared transactions that have written to it. */
     int prepare_change(THD* thd);
     /* The same for calls that can come without external_lock (temporary tables under LOCK TABLES). */
     int ready() {
         const bool begun = held_.session && held_.session->statement_open && held_.by_server;
-        return begun ? 0 : prepare_statement(ha_thd());
+        return begun ? 0 : prepare_statement(ha_thd(), true);
     }
     teak::TableShare* shared();
     uint32_t tree_of(uint index) const { return index < open_.trees.size() ? open_.trees[index] : 0; }

@@ -113,7 +113,7 @@ int ha_teak::tell_in_group(THD* thd, const std::string& name) {
     /* It has told the error. */
     if (thd->wait_for_prior_commit()) return HA_ERR_GENERIC;
     if (!teak_table_is_untold(open_.table)) return 0;
-    if (int error = begin_statement(thd, session)) return error;
+    if (int error = begin_statement(thd, session, true)) return error;
     if (log_emptying(thd, table->s)) return HA_ERR_RBR_LOGGING_FAILED;
     session->telling.push_back(name);
     return 0;

@@ -473,7 +473,7 @@ int ha_teak::prepare_change(THD* thd) {
     }
 }
 
-int ha_teak::prepare_statement(THD* thd) {
+int ha_teak::prepare_statement(THD* thd, bool locks) {
     if (!thd) return HA_ERR_INTERNAL_ERROR;
     held_.session = session_of(thd);
     if (!held_.session) return HA_ERR_OUT_OF_MEM;
@@ -482,7 +482,7 @@ int ha_teak::prepare_statement(THD* thd) {
     held_.max_rows = max_rows(thd);
     held_.may_miss = thd->rgi_slave && teak_table_has_lost_rows(open_.table);
     if (int error = check_discarded(thd)) return error;
-    if (int error = begin_statement(thd, held_.session)) return error;
+    if (int error = begin_statement(thd, held_.session, locks)) return error;
     /* Who was to tell it when the table was opened has been rolled back, perhaps. */
     if (lives_in_memory(table->s->option_struct))
         if (int error = tell_emptied()) return error;
@@ -496,20 +496,22 @@ int ha_teak::external_lock(THD* thd, int lock_type) {
         held_ = {};
         return 0;
     }
-    if (int error = prepare_statement(thd)) return error;
+    RowLock rows = held_.rows;
+    if (lock_type == F_WRLCK)
+        rows = RowLock::Exclusive;
+    else if (rows == RowLock::None && thd_tx_isolation(thd) == ISO_SERIALIZABLE && in_transaction(thd) &&
+             thd_sql_command(thd) != SQLCOM_ALTER_TABLE)
+        rows = RowLock::Shared;
+    if (int error = prepare_statement(thd, rows != RowLock::None)) return error;
     if (!held_.session->stale.empty()) drop_stale_results(thd);
     held_.by_server = true;
-    if (lock_type == F_WRLCK)
-        held_.rows = RowLock::Exclusive;
-    else if (held_.rows == RowLock::None && thd_tx_isolation(thd) == ISO_SERIALIZABLE &&
-             thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN) && thd_sql_command(thd) != SQLCOM_ALTER_TABLE)
-        held_.rows = RowLock::Shared;
+    held_.rows = rows;
     held_.rows_of_all = held_.rows;
     return lock_type == F_RDLCK && is_export(thd) ? export_table(thd) : 0;
 }
 
 int ha_teak::start_stmt(THD* thd, thr_lock_type lock_type) {
-    if (int error = prepare_statement(thd)) return error;
+    if (int error = prepare_statement(thd, true)) return error;
     held_.skips_locked = skips_locked(lock_type);
     if (!held_.by_server) {
         /* A temporary table made under LOCK TABLES, for which external_lock is not called. */

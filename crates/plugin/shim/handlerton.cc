@@ -338,29 +338,29 @@ int wait_for_holders(THD* thd, teak_bytes table, uint32_t holders) {
 bool in_transaction(THD* thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
 
 int begin_transaction(THD* thd, Session* session) {
-    teak_session_set_snapshot_isolation(session->handle, snapshot_isolation(thd));
-    teak_status status = teak_txn_begin(session->handle, isolation_of(thd), 0);
+    teak_status status = teak_txn_begin(session->handle, isolation_of(thd), snapshot_isolation(thd));
     if (status != TEAK_OK) return error_code(status, thd);
     trans_register_ha(thd, true, plugin.hton, 0);
     return 0;
 }
 
-int begin_statement(THD* thd, Session* session) {
+int begin_statement(THD* thd, Session* session, bool locks) {
     /* Also for a statement that is already open: the server forgets registrations at each statement's end. */
     trans_register_ha(thd, false, plugin.hton, 0);
     if (in_transaction(thd)) trans_register_ha(thd, true, plugin.hton, 0);
-    if (session->statement_open) return 0;
-    const bool strict = snapshot_isolation(thd);
-    teak_session_set_snapshot_isolation(session->handle, strict);
-    set_wait_limits(thd, session);
-    const uint32_t isolation = isolation_of(thd);
-    session->lenient = !strict && isolation != TEAK_READ_COMMITTED;
-    session->unlocks = isolation == TEAK_READ_COMMITTED;
-    teak_status status = teak_txn_begin(session->handle, isolation, 0);
-    if (status == TEAK_OK) status = teak_statement_begin(session->handle);
-    if (status != TEAK_OK) return error_code(status, thd);
-    session->statement_open = true;
-    session->statement++;
+    if (!session->statement_open) {
+        const bool strict = snapshot_isolation(thd);
+        const uint32_t isolation = isolation_of(thd);
+        if (teak_status status = teak_statement_begin(session->handle, isolation, strict))
+            return error_code(status, thd);
+        session->lenient = !strict && isolation != TEAK_READ_COMMITTED;
+        session->unlocks = isolation == TEAK_READ_COMMITTED;
+        session->statement_open = true;
+        session->statement++;
+        session->waits_of = nullptr;
+    }
+    /* Most reads wait for nobody. */
+    if (locks && !session->waits_of) set_wait_limits(thd, session);
     return 0;
 }
 

@@ -52,7 +52,8 @@ struct Session {
     uint64_t rows_written = 0;        /* by any of its handlers; what was read before may be another row by now */
     bool statement_open = false;      /* teak_statement_begin was called and no end yet */
     uint64_t statement = 0;           /* which: their number */
-    /* The statement that the limits of waits are of; within one that is open it may be another, of a function. */
+    /* The statement that the limits of waits are of, if they are set; within one that is open it may be another, of a
+       function. */
     const LEX* waits_of = nullptr;
     bool fails_at_once = false;  /* NOWAIT */
     bool unlocks = false;        /* rows that do not match: READ COMMITTED */
@@ -107,8 +108,8 @@ int begin_transaction(THD* thd, Session* session);
 void drop_all_results(); /* ha_teak_results.cc */
 
 /* A statement of `thd` is about to use a Teak table: begins the transaction and the statement as needed, and registers
-   with the server. Returns an HA_ERR_ code. */
-int begin_statement(THD* thd, Session* session);
+   with the server. `locks`: it may have to wait for others. Returns an HA_ERR_ code. */
+int begin_statement(THD* thd, Session* session, bool locks);
 
 /* A definition is about to change: waits until no transaction holds the table in one of these ways (TEAK_HOLDERS_), of
    which no metadata lock tells. Returns an HA_ERR_ code. */

@@ -86,7 +86,8 @@ pub struct Session {
     waits: Waits,
     strict: bool,
     txn: Option<Transaction>,
-    read_only: bool,
+    /// The handle of the last one, with memory for the next.
+    ended_txn: Option<Transaction>,
     prepared: bool,
     statement: Option<Savepoint>,
     /// Before the row that is being written, and before each of those in a cascade that it has brought about.
@@ -121,7 +122,7 @@ impl Session {
             waits: Waits { engine, tag, timeout: Duration::from_secs(50) },
             strict: true,
             txn: None,
-            read_only: false,
+            ended_txn: None,
             prepared: false,
             statement: None,
             marks: Vec::new(),
@@ -176,14 +177,20 @@ impl Session {
     }
 
     /// Begins a transaction; in an open one it only sets the level.
-    pub fn begin(&mut self, level: Level, read_only: bool) -> Result<()> {
+    pub fn begin(&mut self, level: Level) -> Result<()> {
         if self.txn.is_some() {
             return self.set_level(level);
         }
-        let mut txn = self.waits.engine.core.begin(self.isolation_of(level));
+        let isolation = self.isolation_of(level);
+        let mut txn = match self.ended_txn.take() {
+            Some(mut txn) => {
+                txn.begin_next(isolation);
+                txn
+            }
+            None => self.waits.engine.core.begin(isolation),
+        };
         txn.set_label(self.waits.tag.id);
         self.works_on(txn.id());
-        self.read_only = read_only;
         self.txn = Some(txn);
         Ok(())
     }
@@ -195,9 +202,6 @@ impl Session {
 
     /// The open transaction, for writing.
     pub fn writable(&mut self) -> Result<&mut Transaction> {
-        if self.read_only {
-            return Err(Stop::Core(Error::ReadOnly("the transaction was started READ ONLY".to_string())));
-        }
         if self.prepared {
             return Err(Stop::Misuse("the transaction is prepared"));
         }
@@ -403,7 +407,6 @@ impl Session {
         self.relocked = false;
         self.savepoints.clear();
         self.prepared = false;
-        self.read_only = false;
         self.txn.take()
     }
 
@@ -449,9 +452,7 @@ impl Session {
                 return Err(error);
             }
         }
-        let result = self.take().map_or(Ok(()), Transaction::commit);
-        self.ended();
-        Ok(result?)
+        self.end_txn(Transaction::commit_in_place)
     }
 
     /// Undoes everything.
@@ -462,7 +463,14 @@ impl Session {
 
     /// Undoes everything; after an error a prepared transaction waits for `commit_by_xid` or `rollback_by_xid`.
     pub fn try_rollback(&mut self) -> Result<()> {
-        let result = self.take().map_or(Ok(()), Transaction::try_rollback);
+        self.end_txn(Transaction::try_rollback)
+    }
+
+    /// Ends the transaction, whose memory the next one takes.
+    fn end_txn(&mut self, end: impl FnOnce(&mut Transaction) -> Result<(), Error>) -> Result<()> {
+        let Some(mut txn) = self.take() else { return Ok(()) };
+        let result = end(&mut txn);
+        self.ended_txn = Some(txn);
         self.ended();
         Ok(result?)
     }

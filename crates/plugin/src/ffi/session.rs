@@ -121,19 +121,16 @@ pub extern "C" fn teak_session_set_lock_wait_timeout(session: Option<&SessionHan
     tell(session, |session| session.set_lock_wait_timeout(Duration::from_millis(milliseconds)))
 }
 
-/// teak_snapshot_isolation: 1 (default) = writing or locking what was committed after the snapshot is TEAK_CONFLICT.
-/// Counts from the next teak_txn_begin or teak_txn_set_isolation.
+/// Begins a transaction; in one that is open it only sets the isolation, and a snapshot already taken stays. `strict`,
+/// teak_snapshot_isolation: 1 = writing or locking what was committed after the snapshot is TEAK_CONFLICT.
 #[no_mangle]
-pub extern "C" fn teak_session_set_snapshot_isolation(session: Option<&SessionHandle>, strict: u8) {
-    tell(session, |session| session.set_strict(strict != 0))
+pub extern "C" fn teak_txn_begin(session: Option<&SessionHandle>, isolation: u32, strict: u8) -> Status {
+    with_session(session, |session| begin(session, isolation, strict))
 }
 
-/// Does nothing if a transaction is open (but applies the isolation, as teak_txn_set_isolation). `read_only` refuses
-/// all writes, also to temporary tables, which READ ONLY transactions of the server may write: leave such checks to the
-/// server and pass 0 then.
-#[no_mangle]
-pub extern "C" fn teak_txn_begin(session: Option<&SessionHandle>, isolation: u32, read_only: u8) -> Status {
-    with_session(session, |session| session.begin(level(isolation)?, read_only != 0))
+fn begin(session: &mut Session, isolation: u32, strict: u8) -> Result<()> {
+    session.set_strict(strict != 0);
+    session.begin(level(isolation)?)
 }
 
 /// 0 or 1: a transaction is open.
@@ -192,12 +189,6 @@ pub extern "C" fn teak_table_wait_for_holders(
     with_session(session, |session| session.wait_for_holders(name.name()?, &asked))
 }
 
-/// Per statement; a snapshot already taken stays.
-#[no_mangle]
-pub extern "C" fn teak_txn_set_isolation(session: Option<&SessionHandle>, isolation: u32) -> Status {
-    with_session(session, |session| session.set_level(level(isolation)?))
-}
-
 /// START TRANSACTION WITH CONSISTENT SNAPSHOT; otherwise the first consistent read takes it.
 #[no_mangle]
 pub extern "C" fn teak_open_snapshot(session: Option<&SessionHandle>) -> Status {
@@ -215,10 +206,18 @@ pub extern "C" fn teak_txn_founds(session: Option<&SessionHandle>, table: Option
     })
 }
 
-/// A statement begins (once each statement, after teak_txn_begin): the point a statement rollback returns to.
+/// A statement begins, once each, and with it a transaction as by teak_txn_begin: the point a statement rollback returns
+/// to.
 #[no_mangle]
-pub extern "C" fn teak_statement_begin(session: Option<&SessionHandle>) -> Status {
-    with_session(session, Session::statement_begin)
+pub extern "C" fn teak_statement_begin(
+    session: Option<&SessionHandle>,
+    isolation: u32,
+    strict: u8,
+) -> Status {
+    with_session(session, |session| {
+        begin(session, isolation, strict)?;
+        session.statement_begin()
+    })
 }
 
 /// No more rows of the table with TEAK_ROW_APPEND follow. May wait for range locks; after an error the statement is to

@@ -208,7 +208,7 @@ impl Bench {
     fn session(&self, level: Level) -> Session {
         let mut session = Session::new(self.engine.clone(), NOBODY, 1);
         session.set_lock_wait_timeout(Duration::from_millis(30));
-        session.begin(level, false).expect("a transaction");
+        session.begin(level).expect("a transaction");
         session
     }
 
@@ -217,7 +217,7 @@ impl Bench {
         let (thd, connection) = self.server.connect();
         let mut session = Session::new(self.engine.clone(), thd, 2);
         session.set_lock_wait_timeout(Duration::from_secs(20));
-        session.begin(Level::RepeatableRead, false).expect("a transaction");
+        session.begin(Level::RepeatableRead).expect("a transaction");
         (session, connection)
     }
 

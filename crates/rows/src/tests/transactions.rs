@@ -91,15 +91,41 @@ fn commit_ordered_publishes_and_commit_ends() {
 }
 
 #[test]
-fn a_read_only_transaction_does_not_write() {
+fn a_sessions_next_transaction_has_nothing_of_its_last() {
     let bench = Bench::new();
-    let mut session = bench.repeatable();
-    session.rollback();
-    session.begin(Level::RepeatableRead, true).unwrap();
-    assert!(bench.insert(&mut session, row("1", "u1", "p")).is_err());
+    let (mut session, mut other) = (bench.repeatable(), bench.repeatable());
+    for number in 0..6 {
+        let id = session.txn_id();
+        session.statement_begin().unwrap();
+        session.open_snapshot().unwrap();
+        bench.insert(&mut session, row(&number.to_string(), &format!("u{number}"), "p")).unwrap();
+        session.savepoint().unwrap();
+        assert!(session.has_writes() && session.has_locks());
+        match number % 3 {
+            0 => session.commit().unwrap(),
+            1 => session.rollback(),
+            _ => {
+                session.prepare(format!("xid {number}").as_bytes(), true).unwrap();
+                session.commit_ordered().unwrap();
+                session.commit().unwrap();
+            }
+        }
+        session.begin(Level::RepeatableRead).unwrap();
+        assert!(
+            session.txn_id() > id && !session.has_writes() && !session.has_locks() && !session.is_prepared()
+        );
+        assert_eq!(session.rows_added(bench.table.tree(0)), 0);
+        assert!(!session.has_written(bench.table.tree(0)) && session.savepoint_rollback(0).is_err());
+        // The last one's locks are given back, and its snapshot.
+        bench.insert(&mut other, row(&format!("{number}0"), &format!("u{number}0"), "p")).unwrap();
+        other.commit().unwrap();
+        other.begin(Level::RepeatableRead).unwrap();
+        assert_eq!(bench.engine.core.snapshots().len(), 0);
+    }
     session.commit().unwrap();
-    session.begin(Level::RepeatableRead, false).unwrap();
-    bench.insert(&mut session, row("1", "u1", "p")).unwrap();
+    let mut expected = ["0", "2", "3", "5", "00", "10", "20", "30", "40", "50"];
+    expected.sort_unstable();
+    assert_eq!(bench.committed(0), expected);
 }
 
 #[test]
