@@ -395,17 +395,22 @@ impl LockOwner {
     pub fn release_all(&mut self) {
         let txn = self.txn();
         // Covers first: nobody makes entries for it any more once they are gone.
-        for (tree, _) in self.covered.drain() {
-            self.shared.covers.release(tree, txn);
+        let covered = !self.covered.is_empty();
+        if covered {
+            for (tree, _) in self.covered.drain() {
+                self.shared.covers.release(tree, txn);
+            }
         }
-        let entries = self.party.take_entries();
         // Rows before ranges: whoever waits for a range then finds the rows free as well.
-        let gathered = self.gathered.drain().map(|(_, mut gathered)| {
-            self.shared.account.change(gathered.bytes(), 0);
-            gathered.take()
-        });
-        for mut rows in gathered.chain([entries]) {
-            self.shared.rows.release_many(&mut rows, txn);
+        if covered || !self.gathered.is_empty() {
+            let entries = self.party.take_entries();
+            let gathered = self.gathered.drain().map(|(_, mut gathered)| {
+                self.shared.account.change(gathered.bytes(), 0);
+                gathered.take()
+            });
+            for mut rows in gathered.chain([entries]) {
+                self.shared.rows.release_many(&mut rows, txn);
+            }
         }
         self.shared.rows.release_many(&mut self.rows, txn);
         self.rows.clear();
@@ -413,8 +418,10 @@ impl LockOwner {
             self.drop_rows();
         }
         self.held = 0;
-        for tree in self.ranges.drain() {
-            self.shared.ranges.release(tree, txn);
+        if !self.ranges.is_empty() {
+            for tree in self.ranges.drain() {
+                self.shared.ranges.release(tree, txn);
+            }
         }
         self.shared.presence.leave(&mut self.entered, txn);
     }

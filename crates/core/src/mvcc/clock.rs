@@ -98,17 +98,12 @@ impl Clock {
 
     /// Takes a snapshot of now. `label` names its owner in status output (the session).
     pub fn snapshot(self: &Arc<Self>, label: u64) -> SnapshotGuard {
-        self.register(label, false)
+        SnapshotGuard::new(self, label, false)
     }
 
     /// The same for the engine's own use: it never has to give way.
     pub fn internal_snapshot(self: &Arc<Self>) -> SnapshotGuard {
-        self.register(0, true)
-    }
-
-    fn register(self: &Arc<Self>, label: u64, internal: bool) -> SnapshotGuard {
-        let (info, slot) = self.registry.register(label, internal, || self.last_committed());
-        SnapshotGuard::new(self.clone(), info, slot)
+        SnapshotGuard::new(self, 0, true)
     }
 
     /// What the past is still needed for. Safe to use for as long as one likes: it errs to the side of keeping. With

@@ -36,6 +36,15 @@ impl Fate {
         Arc::new(Fate { time: time.clone(), since: time.now(), gave_way, end: OnceLock::new(), warned })
     }
 
+    /// That of another snapshot, which is taken now.
+    fn begin(&mut self, time: &Time) {
+        self.since = time.now();
+        if self.end.take().is_some() || *self.warned.get_mut() {
+            *self.gave_way.get_mut() = false;
+            *self.warned.get_mut() = false;
+        }
+    }
+
     /// [`Error::SnapshotTooOld`] if it had to give way. To be asked *after* the view to be read was got hold of.
     #[inline]
     pub fn check(&self) -> Result<()> {
@@ -112,12 +121,13 @@ impl Registry {
     }
 
     /// Reads the time and registers it in one critical section of the shard.
-    pub(super) fn register(
+    fn register(
         &self,
         label: u64,
         internal: bool,
+        fate: Arc<Fate>,
         now: impl Fn() -> Timestamp,
-    ) -> (SnapshotInfo, (usize, u64)) {
+    ) -> (Timestamp, Slot) {
         let id = if label == 0 {
             // Relaxed: only uniqueness matters.
             self.next.fetch_add(1, Ordering::Relaxed) << 32
@@ -132,13 +142,12 @@ impl Registry {
         // The count rises before the time is read: who sees 0 has read a floor that this snapshot cannot undercut.
         shard.count.store(snapshots.len() + 1, Ordering::SeqCst);
         let timestamp = now();
-        let info = SnapshotInfo { timestamp, label, internal, fate: Fate::new(&self.time), id };
         debug_assert!(snapshots.iter().all(|other| other.id != id), "two snapshots are {id}");
-        snapshots.push(info.clone());
-        (info, (shard_number, id))
+        snapshots.push(SnapshotInfo { timestamp, label, internal, fate, id });
+        (timestamp, (shard_number, id))
     }
 
-    fn unregister(&self, (shard, id): (usize, u64)) {
+    fn unregister(&self, (shard, id): Slot) {
         let shard = &self.shards[shard];
         let mut snapshots = shard.snapshots.lock();
         let place = snapshots.iter().position(|s| s.id == id);
@@ -172,17 +181,23 @@ impl Registry {
     }
 }
 
-/// Keeps a snapshot registered until dropped.
+/// Where a snapshot is registered: its shard, and its number.
+type Slot = (usize, u64);
+
+/// Keeps a snapshot registered until it is dropped, or [`SnapshotGuard::end`].
 pub struct SnapshotGuard {
     clock: Arc<Clock>,
     timestamp: Timestamp,
     fate: Arc<Fate>,
-    slot: (usize, u64),
+    slot: Option<Slot>,
 }
 
 impl SnapshotGuard {
-    pub(super) fn new(clock: Arc<Clock>, info: SnapshotInfo, slot: (usize, u64)) -> SnapshotGuard {
-        SnapshotGuard { clock, timestamp: info.timestamp, fate: info.fate, slot }
+    pub(super) fn new(clock: &Arc<Clock>, label: u64, internal: bool) -> SnapshotGuard {
+        let fate = Fate::new(&clock.registry().time);
+        let (timestamp, slot) =
+            clock.registry().register(label, internal, fate.clone(), || clock.last_committed());
+        SnapshotGuard { clock: clock.clone(), timestamp, fate, slot: Some(slot) }
     }
 
     /// What became of it.
@@ -195,11 +210,31 @@ impl SnapshotGuard {
     pub fn timestamp(&self) -> Timestamp {
         self.timestamp
     }
+
+    /// Nothing is kept for it any more. What is left is memory for [`SnapshotGuard::renew`].
+    pub fn end(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            self.clock.registry().unregister(slot);
+        }
+    }
+
+    /// Another snapshot, of now, as [`Clock::snapshot`] takes it, after [`SnapshotGuard::end`].
+    pub fn renew(&mut self, label: u64) {
+        debug_assert!(self.slot.is_none(), "a snapshot that has not ended is taken anew");
+        let (clock, registry) = (&self.clock, self.clock.registry());
+        match Arc::get_mut(&mut self.fate) {
+            Some(fate) => fate.begin(&registry.time),
+            // Somebody has it on a list.
+            None => self.fate = Fate::new(&registry.time),
+        }
+        let (timestamp, slot) = registry.register(label, false, self.fate.clone(), || clock.last_committed());
+        (self.timestamp, self.slot) = (timestamp, Some(slot));
+    }
 }
 
 impl Drop for SnapshotGuard {
     fn drop(&mut self) {
-        self.clock.registry().unregister(self.slot);
+        self.end();
     }
 }
 
@@ -290,6 +325,32 @@ mod tests {
         assert!(second.fate().check().is_ok());
         assert_eq!(clock.active_snapshots().holder(0, 25), Some(20));
         assert_eq!(clock.snapshots().len(), 2, "it is listed until its owner lets go");
+    }
+
+    #[test]
+    fn a_snapshot_that_is_taken_anew_has_nothing_of_the_one_before() {
+        let clock = Clock::new(0);
+        advance(&clock, 10);
+        let mut kept = clock.snapshot(1);
+        clock.give_way(&clock.snapshots()[0], 77);
+        assert!(kept.fate().warn() && kept.fate().check().is_err());
+        kept.end();
+        kept.end();
+        assert!(clock.snapshots().is_empty() && clock.active_snapshots().count() == 0);
+        advance(&clock, 10);
+        kept.renew(2);
+        assert!(kept.fate().check().is_ok() && kept.fate().warn());
+        let listed = clock.snapshots();
+        assert_eq!((listed.len(), listed[0].timestamp, listed[0].label), (1, 20, 2));
+        assert!(clock.active_snapshots().contains(20));
+        kept.end();
+        // Who has it on a list sees what became of it, not of the next.
+        advance(&clock, 1);
+        kept.renew(3);
+        clock.give_way(&clock.snapshots()[0], 1);
+        assert!(kept.fate().gave_way() && !listed[0].fate.gave_way());
+        drop(kept);
+        assert!(clock.snapshots().is_empty());
     }
 
     #[test]

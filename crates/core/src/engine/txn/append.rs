@@ -136,7 +136,10 @@ pub(in crate::engine) struct Direct {
 impl Direct {
     /// As it was before its transaction.
     pub(in crate::engine) fn start_anew(&mut self) {
-        *self = Direct::default();
+        let is_new = self.append.is_none() && self.failure.is_none() && self.interleaved == 0;
+        if !is_new || !self.unsynced.is_empty() || !self.trees.is_empty() {
+            *self = Direct::default();
+        }
     }
 
     /// Whether there is anything that the redo does not have yet.
@@ -198,7 +201,7 @@ impl Direct {
 
     /// Has the log see to it when it is synced; for a commit record.
     pub(in crate::engine) fn rely_on(&mut self, shared: &Shared) {
-        for (number, space) in std::mem::take(&mut self.unsynced) {
+        while let Some((number, space)) = self.unsynced.pop_first() {
             shared.log.rely_on(number, Arc::new(TableFile(space)));
         }
     }

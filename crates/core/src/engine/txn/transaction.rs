@@ -101,7 +101,7 @@ impl Transaction {
     /// Gives the snapshot back; the next read takes another (READ COMMITTED: at the end of each statement).
     pub fn close_snapshot(&mut self) {
         if let Some(work) = &mut self.work {
-            work.snapshot = None;
+            work.close_snapshot();
         }
     }
 
@@ -501,7 +501,7 @@ impl Transaction {
         let Some(mut work) = self.work.take() else { return };
         match work.phase {
             Phase::Prepared => {
-                work.snapshot = None;
+                work.close_snapshot();
                 self.shared.undecided.prepared.leave(work);
             }
             Phase::Active => {

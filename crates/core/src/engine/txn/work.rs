@@ -71,6 +71,8 @@ pub(in crate::engine) struct Work {
     pub label: u64,
     pub phase: Phase,
     pub snapshot: Option<SnapshotGuard>,
+    /// The last one, with memory for the next.
+    ended_snapshot: Option<SnapshotGuard>,
     pub xid: Option<Vec<u8>>,
     /// Keys that cursors returned to it.
     pub reads: u64,
@@ -123,6 +125,7 @@ impl Work {
             label: 0,
             phase: Phase::Active,
             snapshot: None,
+            ended_snapshot: None,
             xid: None,
             reads: 0,
             status: None,
@@ -195,8 +198,22 @@ impl Work {
     }
 
     pub(in crate::engine) fn open_snapshot(&mut self, shared: &Shared) -> Timestamp {
-        let label = self.label;
-        self.snapshot.get_or_insert_with(|| shared.clock.snapshot(label)).timestamp()
+        let (label, ended) = (self.label, &mut self.ended_snapshot);
+        let take = || match ended.take() {
+            Some(mut ended) => {
+                ended.renew(label);
+                ended
+            }
+            None => shared.clock.snapshot(label),
+        };
+        self.snapshot.get_or_insert_with(take).timestamp()
+    }
+
+    pub(in crate::engine) fn close_snapshot(&mut self) {
+        if let Some(mut snapshot) = self.snapshot.take() {
+            snapshot.end();
+            self.ended_snapshot = Some(snapshot);
+        }
     }
 
     pub(in crate::engine) fn locks(&mut self, shared: &Shared) -> &mut LockOwner {
@@ -459,7 +476,7 @@ impl Work {
         flush: CommitFlush,
     ) -> Result<Spent, (Error, Option<Box<Work>>)> {
         // No read follows, and what the snapshot holds back need not wait for the log.
-        self.snapshot = None;
+        self.close_snapshot();
         let result = match self.phase {
             Phase::Active if !self.has_writes() => self.commit_nothing(shared),
             Phase::Active => self

@@ -14,7 +14,7 @@ const MOST_KEPT: usize = 32;
 impl Work {
     /// Lets the others on. The snapshot goes first: it holds garbage back.
     pub(super) fn end(mut self: Box<Self>, shared: &Shared) -> Spent {
-        self.snapshot = None;
+        self.close_snapshot();
         if let Some(owner) = self.opened_locks() {
             owner.release_all();
         }
@@ -36,7 +36,8 @@ impl Work {
             id: _,
             label,
             phase,
-            snapshot,
+            snapshot: _,
+            ended_snapshot: _,
             xid,
             reads,
             status,
@@ -64,7 +65,7 @@ impl Work {
         } = self;
         (*label, *phase, *reads, *weight, *sequence, *marks_memory) = (0, Phase::Active, 0, 0, 0, 0);
         (*asked_for_locks, *logged_redo, *unlogged) = (false, None, None);
-        (*snapshot, *xid, *status, *intent, *charge) = (None, None, None, None, None);
+        (*xid, *status, *intent, *charge) = (None, None, None, None);
         (*near, *trail, *doomed) = (None, None, None);
         redo.start_anew();
         direct.start_anew();
@@ -99,6 +100,7 @@ impl Spent {
 }
 
 /// Empties a list, which keeps the memory that small transactions need.
+#[inline]
 pub(super) fn empty<T>(list: &mut Vec<T>) {
     match list.capacity() > MOST_KEPT {
         true => *list = Vec::new(),
