@@ -206,8 +206,8 @@ pub extern "C" fn teak_txn_founds(session: Option<&SessionHandle>, table: Option
     })
 }
 
-/// A statement begins, once each, and with it a transaction as by teak_txn_begin: the point a statement rollback returns
-/// to.
+/// A statement begins, once each, and with it a transaction as by teak_txn_begin: the point a statement rollback
+/// returns to.
 #[no_mangle]
 pub extern "C" fn teak_statement_begin(
     session: Option<&SessionHandle>,

@@ -209,13 +209,6 @@ impl Work {
         self.snapshot.get_or_insert_with(take).timestamp()
     }
 
-    pub(in crate::engine) fn close_snapshot(&mut self) {
-        if let Some(mut snapshot) = self.snapshot.take() {
-            snapshot.end();
-            self.ended_snapshot = Some(snapshot);
-        }
-    }
-
     pub(in crate::engine) fn locks(&mut self, shared: &Shared) -> &mut LockOwner {
         let (id, is_new) = (self.id, !std::mem::replace(&mut self.asked_for_locks, true));
         let owner = self.owner.get_or_insert_with(|| shared.locks.open(id, 0));

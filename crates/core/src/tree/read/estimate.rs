@@ -19,6 +19,8 @@ const VISITED: usize = 16;
 const FAR: f64 = 8.0;
 /// So many changes of a leaf are looked up in its base; the others are taken to be like them.
 const TESTED_CHANGES: usize = 16;
+/// The same of a leaf that lies in the range whole: a few more or less than its hundreds decide nothing.
+const TESTED_OF_ALL: usize = 4;
 
 /// An end of a range as a key, which leads to its leaf.
 #[derive(Clone, Copy)]
@@ -274,9 +276,13 @@ fn added(delta: &Delta, block: &Block, in_base: usize, from: Bound<&[u8]>, to: B
         Bound::Excluded(high) => entry.key() < high,
         Bound::Unbounded => true,
     };
+    let tested = match (from, to) {
+        (Bound::Unbounded, Bound::Unbounded) => TESTED_OF_ALL,
+        _ => TESTED_CHANGES,
+    };
     let mut changes = std::iter::successors(first, |entry| entry.next()).take_while(within);
     let is_new = |entry: EntryRef<'_>| u32::from(block.search(entry.key()).is_err());
-    let new: u32 = changes.by_ref().take(TESTED_CHANGES).map(is_new).sum();
+    let new: u32 = changes.by_ref().take(tested).map(is_new).sum();
     let rest = match changes.next() {
         None => 0.0,
         // A young leaf: its keys are those of the delta, so they are counted.
@@ -284,8 +290,8 @@ fn added(delta: &Delta, block: &Block, in_base: usize, from: Bound<&[u8]>, to: B
         // A delta has no positions: its changes are taken to lie as the entries of the base.
         Some(_) => {
             let share = in_base as f64 / block.len() as f64;
-            (delta.len() as f64 * share - TESTED_CHANGES as f64).max(1.0)
+            (delta.len() as f64 * share - tested as f64).max(1.0)
         }
     };
-    f64::from(new) + rest * f64::from(new) / TESTED_CHANGES as f64
+    f64::from(new) + rest * f64::from(new) / tested as f64
 }

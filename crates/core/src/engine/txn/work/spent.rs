@@ -12,6 +12,13 @@ const MANY_WRITES: u64 = 1024;
 const MOST_KEPT: usize = 32;
 
 impl Work {
+    pub(in crate::engine) fn close_snapshot(&mut self) {
+        if let Some(mut snapshot) = self.snapshot.take() {
+            snapshot.end();
+            self.ended_snapshot = Some(snapshot);
+        }
+    }
+
     /// Lets the others on. The snapshot goes first: it holds garbage back.
     pub(super) fn end(mut self: Box<Self>, shared: &Shared) -> Spent {
         self.close_snapshot();
