@@ -22,7 +22,6 @@ LONGER = {
     "crates/core/src/tree/leaf/mod.rs": (625, "the protocol of a leaf on one page"),
     "crates/core/src/tree/read/cursor.rs": (610, "to and fro are spelled apart"),
     "crates/core/src/tree/tests.rs": (603, "what all tests of the tree share stands before them"),
-    "crates/plugin/shim/ha_teak_read.cc": (607, "all ways in which the server reads"),
     "tests/beside/definitions/definitions.py": (632, "all statements that define tables"),
 }
 

@@ -11,7 +11,7 @@
   ha_teak_exports.cc     single tables, out and in      ha_teak_foreign.cc foreign keys (constraint_maker.cc: new ones)
   ha_teak_cascade.cc     what follows from their rules  ha_teak_constraints.cc what ALTER in place makes of them
   ha_teak_online.cc      indexes beside writers         ha_teak_rebuild.cc a whole table beside writers
-  ha_teak_memory.cc      what a restart has taken
+  ha_teak_memory.cc      what a restart has taken        ha_teak_entries.cc entries to be looked at closer
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
@@ -215,10 +215,8 @@ class ha_teak final : public handler {
     /* The statement changes the table's definition: it waits for prepared transactions that have written to it. */
     int prepare_change(THD* thd);
     /* The same for calls that can come without external_lock (temporary tables under LOCK TABLES). */
-    int ready() {
-        const bool begun = held_.session && held_.session->statement_open && held_.by_server;
-        return begun ? 0 : prepare_statement(ha_thd(), true);
-    }
+    int ready() { return is_begun() ? 0 : prepare_statement(ha_thd(), true); }
+    bool is_begun() const { return held_.session && held_.session->statement_open && held_.by_server; }
     teak::TableShare* shared();
     uint32_t tree_of(uint index) const { return index < open_.trees.size() ? open_.trees[index] : 0; }
     uint index_of(uint32_t tree) const;
@@ -356,7 +354,12 @@ class ha_teak final : public handler {
 
     /* reading */
     enum class Direction : uint8_t { Forward, Backward };
-    uint32_t read_mode() const;
+    uint32_t read_mode() const {
+        if (statement_.reads_snapshot) return TEAK_READ_SNAPSHOT;
+        if (temporary_ || statement_.copies || statement_.reads_latest || is_sequence()) return TEAK_READ_LATEST;
+        return held_.rows == RowLock::None ? TEAK_READ_SNAPSHOT : locking_mode();
+    }
+    uint32_t locking_mode() const;
     teak_cursor* cursor_of(uint32_t tree);
     void free_cursors();
     void reset_cursors();
@@ -369,16 +372,23 @@ class ha_teak final : public handler {
     int deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found);
     int deliver_own_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found);
     int check_entry(const teak::IndexCodec& codec, const teak_entry_view& entry, teak_bytes pk, bool* matches);
-    bool primary_of(const teak_entry_view& entry, teak_bytes* pk);
+    /* The row's key from an entry, in memory that the next call uses again. False: the entry is malformed. */
+    bool primary_of(const teak_entry_view& entry, teak_bytes* pk) {
+        *pk = indexes_[active_index].primary_of(entry, pk_scratch_.data(), pk_scratch_.size());
+        return pk->len != 0 && pk->len <= current_pk_.size();
+    }
     int check_committed(const teak::IndexCodec& codec, teak_cursor* cursor, bool* matches);
     teak_status step(uint32_t tree, Direction direction, teak_entry_view* entry);
+    teak_window* open_window(uint32_t tree) const;
+    bool take_row(uchar* buf, Direction direction, int* error);
+    bool take_entry(uchar* buf, Direction direction, int* error);
     teak_status look_up(uint32_t tree, teak_bytes key, uint32_t mode, teak_entry_view* entry);
     int find_key(uchar* buf, const uchar* key, key_part_map parts, enum ha_rkey_function flag);
     int next_row(uchar* buf);
     int read_row(uchar* buf, teak_bytes pk);
     int read_held_row(uchar* buf, teak_bytes pk);
     int deliver_whole(uchar* buf, teak_status status, const teak_entry_view& row);
-    bool fills_record(uint index);
+    bool fills_record(const teak::IndexCodec& codec);
     int move(uchar* buf, Direction direction);
     int move_on(uchar* buf, Direction direction);
     bool range_end(teak_bound* out);
@@ -429,6 +439,7 @@ class ha_teak final : public handler {
     uint32_t changed_keys_ = 0; /* that the share was not told of */
     teak::PrimaryCodec primary_;
     teak::RowCodec rows_;
+    teak::ChosenColumns chosen_;            /* of the rows that were read last */
     teak::RowEnd end_;                      /* of a system-versioned table */
     std::vector<teak::IndexCodec> indexes_; /* by the server's index number; that of the primary key is unused */
 

@@ -284,6 +284,7 @@ int ha_teak::renew_table() {
 
 int ha_teak::make_row_codec() {
     rows_ = RowCodec();
+    chosen_ = ChosenColumns();
     return rows_.init(table, primary_.restored_columns(), open_.meta.layouts) ? 0 : HA_ERR_INCOMPATIBLE_DEFINITION;
 }
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "ha_teak.h"
-#include "row_scan.h"
 
 using namespace teak;
 
@@ -18,12 +17,8 @@ bool is_locking(uint32_t mode) { return (mode & 3) == TEAK_READ_SHARED || (mode 
 
 } // namespace
 
-uint32_t ha_teak::read_mode() const {
-    if (statement_.reads_snapshot) return TEAK_READ_SNAPSHOT;
-    if (temporary_ || statement_.copies || statement_.reads_latest || is_sequence()) return TEAK_READ_LATEST;
-    uint32_t mode = TEAK_READ_SNAPSHOT;
-    if (held_.rows == RowLock::None) return mode;
-    mode = held_.rows == RowLock::Shared ? TEAK_READ_SHARED : TEAK_READ_EXCLUSIVE;
+uint32_t ha_teak::locking_mode() const {
+    uint32_t mode = held_.rows == RowLock::Shared ? TEAK_READ_SHARED : TEAK_READ_EXCLUSIVE;
     if (held_.skips_locked) mode |= TEAK_READ_SKIP_LOCKED;
     if (fails_at_once(ha_thd(), held_.session)) mode |= TEAK_READ_NOWAIT;
     if (statement_.semi_consistent) mode |= TEAK_READ_SEMI_CONSISTENT;
@@ -57,91 +52,11 @@ void ha_teak::reset_cursors() {
 int ha_teak::deliver_row(uchar* buf, const teak_entry_view& row) {
     /* Who may update the row needs all of it: the new row is packed from the record. */
     const MY_BITMAP* wanted = held_.rows == RowLock::Exclusive ? nullptr : table->read_set;
-    if (!rows_.unpack(row.value, buf, &blobs_, wanted)) return HA_ERR_CRASHED_ON_USAGE;
+    rows_.choose(wanted, &chosen_);
+    if (!rows_.unpack_chosen(row.value, buf, &blobs_, wanted, chosen_)) return HA_ERR_CRASHED_ON_USAGE;
     if (!primary_.hidden() && !primary_.decode(row.key, buf)) return HA_ERR_CRASHED_ON_USAGE;
     if (row.key.len > current_pk_.size()) return HA_ERR_CRASHED_ON_USAGE;
     remember(row.key);
-    return 0;
-}
-
-/* The pushed condition and the rowid filter, on the columns of the entry. */
-int ha_teak::check_entry(const IndexCodec& codec, const teak_entry_view& entry, teak_bytes pk, bool* matches) {
-    *matches = true;
-    bool condition = pushed_idx_cond && pushed_idx_cond_keyno == active_index;
-    bool filter = pushed_rowid_filter && rowid_filter_is_active;
-    if (!condition && !filter) return 0;
-    if (!codec.restore(entry, table->record[0])) return HA_ERR_CRASHED_ON_USAGE;
-    check_result_t result = CHECK_POS;
-    /* The cursor ends where the range does. The server would compare the record, which has nothing of a column whose
-       prefix is indexed. */
-    key_range* const range = std::exchange(end_range, nullptr);
-    if (condition) result = handler_index_cond_check(this);
-    if (result == CHECK_POS && filter) {
-        remember(pk);
-        result = handler_rowid_filter_check(this);
-    }
-    end_range = range;
-    *matches = result == CHECK_POS;
-    switch (result) {
-    case CHECK_POS:
-    case CHECK_NEG:
-        return 0;
-    case CHECK_OUT_OF_RANGE:
-        return HA_ERR_END_OF_FILE;
-    case CHECK_ABORTED_BY_USER:
-        return HA_ERR_ABORTED_BY_USER;
-    case CHECK_ERROR:
-        break;
-    }
-    return HA_ERR_INTERNAL_ERROR;
-}
-
-/* The row's key from an entry, in memory that the next call uses again. False: the entry is malformed. */
-bool ha_teak::primary_of(const teak_entry_view& entry, teak_bytes* pk) {
-    *pk = indexes_[active_index].primary_of(entry, pk_scratch_.data(), pk_scratch_.size());
-    return pk->len != 0 && pk->len <= current_pk_.size();
-}
-
-/* check_entry on the committed version of the entry that a cursor stands on. */
-int ha_teak::check_committed(const IndexCodec& codec, teak_cursor* cursor, bool* matches) {
-    *matches = false;
-    teak_entry_view entry;
-    teak_status status = teak_cursor_committed(session(), cursor, &entry);
-    if (status != TEAK_OK) return status == TEAK_NOT_FOUND ? 0 : fail(status);
-    teak_bytes pk;
-    if (!primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
-    return check_entry(codec, entry, pk, matches);
-}
-
-/*
-  deliver_entry for a transaction that has written over what was committed after its snapshot: the entry may be the
-  snapshot's, while the row that it leads to is the transaction's own by now. Such an entry is passed over; the row has
-  another in this index, which is the transaction's as well. All is judged by the row.
-*/
-int ha_teak::deliver_own_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found) {
-    const IndexCodec& codec = indexes_[active_index];
-    *found = Found::Unwanted;
-    teak_bytes pk;
-    if (!primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
-    teak_cursor* rows = cursor_of(0);
-    if (!rows) return HA_ERR_OUT_OF_MEM;
-    teak_entry_view row;
-    const teak_status status = teak_fetch_row(session(), cursor, rows, pk, TEAK_READ_SNAPSHOT, &row, nullptr);
-    if (status == TEAK_NOT_FOUND) return 0;
-    if (status != TEAK_OK) return fail(status);
-    EntryBuffers& buffers = *entry_buffers_[active_index];
-    teak_entry made;
-    {
-        WholeRows whole(table, statement_.reads_snapshot);
-        if (int error = deliver_row(buf, row)) return error;
-        compute_virtual(codec, buf, Image::Read);
-        if (!codec.encode(buf, row.key, &buffers.new_key, &buffers.new_value, &made)) return HA_ERR_OUT_OF_MEM;
-    }
-    if (made.key.len != entry.key.len || memcmp(made.key.data, entry.key.data, made.key.len)) return 0;
-    bool matches;
-    if (int error = check_entry(codec, {made.key, made.value}, row.key, &matches)) return error;
-    remember(row.key);
-    if (matches) *found = Found::Delivered;
     return 0;
 }
 
@@ -156,10 +71,9 @@ static bool compares_prefixes(const KEY& key, bool merges) {
 
 /* Whether entries of the active index have all that the server looks at. It also asks for an index only where it wants
    the primary key's columns: index_merge leaves out what is in a range of that key. */
-bool ha_teak::fills_record(uint index) {
-    const IndexCodec& codec = indexes_[index];
+inline bool ha_teak::fills_record(const IndexCodec& codec) {
     return (keyread_enabled() || statement_.entries_only) && codec.gives_back() && !codec.lacks_any(table->read_set) &&
-           !compares_prefixes(table->key_info[index], scan_.sorted && table->part_info);
+           !compares_prefixes(table->key_info[active_index], scan_.sorted && table->part_info);
 }
 
 /* Brings the row of an entry that the cursor of the active index stands on into `buf`, if it is wanted and can be had.
@@ -179,7 +93,7 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
         if (matches && !primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
     }
     if (!matches) return 0;
-    const bool covered = fills_record(active_index);
+    const bool covered = fills_record(codec);
     if (covered && (mode & 3) == TEAK_READ_SNAPSHOT) {
         *found = Found::Delivered;
         remember(pk);
@@ -216,7 +130,7 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
 }
 
 /* A row for a server that looks at nothing but what the entry has. */
-int ha_teak::restore_entry(const IndexCodec& codec, const teak_entry_view& entry, uchar* buf) {
+inline int ha_teak::restore_entry(const IndexCodec& codec, const teak_entry_view& entry, uchar* buf) {
     if (kPoisons) rows_.poison(buf);
     return codec.restore(entry, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
 }
@@ -247,6 +161,39 @@ teak_status ha_teak::step(uint32_t tree, Direction direction, teak_entry_view* e
     if (take(open_.windows[tree], *held_.session->moment, forward ? 1 : -1, entry)) return TEAK_OK;
     return forward ? teak_cursor_next(session(), open_.cursors[tree], entry)
                    : teak_cursor_prev(session(), open_.cursors[tree], entry);
+}
+
+/* The window of a scan that goes on from where it is; nullptr if the scan has to look closer. */
+inline teak_window* ha_teak::open_window(uint32_t tree) const {
+    if (!is_begun() || held_.may_miss || open_.windows.empty()) return nullptr;
+    return scan_.placed == Placed::Anywhere && !scan_.owes_move ? open_.windows[tree] : nullptr;
+}
+
+/* Brings the next row of such a scan into `buf`, if its window has it; false: the engine has to be asked. */
+inline bool ha_teak::take_row(uchar* buf, Direction direction, int* error) {
+    teak_window* const window = open_window(0);
+    teak_entry_view row;
+    if (!window || !take(window, *held_.session->moment, direction == Direction::Forward ? 1 : -1, &row)) return false;
+    *error = deliver_row(buf, row);
+    return true;
+}
+
+/* The same of an index, for who wants nothing but what its entries have, without a condition on it. */
+inline bool ha_teak::take_entry(uchar* buf, Direction direction, int* error) {
+    teak_window* const window = open_window(open_.trees[active_index]);
+    if (!window || pushed_idx_cond || pushed_rowid_filter || held_.session->overtook) return false;
+    const IndexCodec& codec = indexes_[active_index];
+    if (read_mode() != TEAK_READ_SNAPSHOT || !fills_record(codec)) return false;
+    teak_entry_view entry;
+    if (!take(window, *held_.session->moment, direction == Direction::Forward ? 1 : -1, &entry)) return false;
+    teak_bytes pk;
+    if (!primary_of(entry, &pk)) {
+        *error = HA_ERR_CRASHED_ON_USAGE;
+        return true;
+    }
+    remember(pk);
+    *error = restore_entry(codec, entry, buf);
+    return true;
 }
 
 /* Looks a key up with the cursor of a tree, which there is. */
@@ -411,11 +358,19 @@ int ha_teak::move_on(uchar* buf, Direction direction) {
 }
 
 int ha_teak::index_next(uchar* buf) {
-    const int error = move_on(buf, Direction::Forward);
+    int error;
+    if (on_primary() ? take_row(buf, Direction::Forward, &error) : take_entry(buf, Direction::Forward, &error))
+        return error;
+    error = move_on(buf, Direction::Forward);
     return held_.may_miss ? or_lost_row(buf, error, Asked::ByStep) : error;
 }
 
-int ha_teak::index_prev(uchar* buf) { return move_on(buf, Direction::Backward); }
+int ha_teak::index_prev(uchar* buf) {
+    int error;
+    if (on_primary() ? take_row(buf, Direction::Backward, &error) : take_entry(buf, Direction::Backward, &error))
+        return error;
+    return move_on(buf, Direction::Backward);
+}
 
 int ha_teak::index_next_same(uchar* buf, const uchar* key, uint key_length) {
     switch (scan_.placed) {
@@ -482,7 +437,9 @@ int ha_teak::rnd_end() {
 }
 
 int ha_teak::rnd_next(uchar* buf) {
-    const int error = next_row(buf);
+    int error;
+    if (scan_.started && take_row(buf, Direction::Forward, &error)) return error;
+    error = next_row(buf);
     return held_.may_miss ? or_lost_row(buf, error, Asked::ByStep) : error;
 }
 

@@ -146,7 +146,19 @@ bool IndexCodec::init(const TABLE* table, uint index, const PrimaryCodec* primar
                 images_[i].part = j;
                 images_[i].text = PlainText(key_.parts()[j]);
             }
+    find_numbers();
     return true;
+}
+
+/* Most indexes are of integers, in tables whose primary key is one. */
+void IndexCodec::find_numbers() {
+    if (unique_ || !images_.empty() || !unknown_.empty()) return;
+    for (const KeyPartCodec& part : key_.parts()) {
+        if (part.kind != PartKind::Integer || !part.restorable) return numbers_.clear();
+        numbers_.push_back({part.offset, part.null_offset, part.null_mask, static_cast<uint8_t>(part.length),
+                            static_cast<uint8_t>(part.descending ? 0xff : 0),
+                            static_cast<uint8_t>(part.is_signed ? 0x80 : 0)});
+    }
 }
 
 IndexCodec::Guesses IndexCodec::guesses(const uchar* record) const {
@@ -220,7 +232,7 @@ bool IndexCodec::changed(const uchar* old_record, const uchar* new_record) const
     return false;
 }
 
-teak_bytes IndexCodec::primary_of(const teak_entry_view& entry, uchar* scratch, size_t room) const {
+teak_bytes IndexCodec::find_primary(const teak_entry_view& entry, uchar* scratch, size_t room) const {
     const teak_bytes none{nullptr, 0};
     const uchar* end = entry.key.data + entry.key.len;
     if (unique_) {
@@ -228,10 +240,6 @@ teak_bytes IndexCodec::primary_of(const teak_entry_view& entry, uchar* scratch, 
         size_t n = uint2korr(entry.value.data);
         if (entry.value.len - 2 < n) return none;
         return {entry.value.data + 2, n};
-    }
-    if (tail_size_) {
-        if (entry.key.len < tail_size_) return none;
-        return {end - tail_size_, tail_size_};
     }
     const uchar* p = entry.key.data;
     if (tail_is_pk_) {
@@ -258,12 +266,40 @@ teak_bytes IndexCodec::primary_of(const teak_entry_view& entry, uchar* scratch, 
     return {scratch, static_cast<size_t>(to - scratch)};
 }
 
-bool IndexCodec::lacks_any(const MY_BITMAP* columns) const {
+bool IndexCodec::has_unknown(const MY_BITMAP* columns) const {
     return std::any_of(unknown_.begin(), unknown_.end(),
                        [=](const KeyPartCodec& part) { return bitmap_is_set(columns, part.fieldnr); });
 }
 
-bool IndexCodec::restore(const teak_entry_view& entry, uchar* record) const {
+bool IndexCodec::restore_numbers(const teak_entry_view& entry, uchar* record) const {
+    const uchar* p = entry.key.data;
+    const uchar* const end = p + entry.key.len;
+    for (const Number& number : numbers_) {
+        if (number.null_mask) {
+            if (p == end) return false;
+            /* The marker: 00 is NULL, which has nothing behind it. */
+            if (*p++ == number.flip) {
+                record[number.null_offset] |= number.null_mask;
+                continue;
+            }
+            record[number.null_offset] &= static_cast<uchar>(~number.null_mask);
+        }
+        if (static_cast<size_t>(end - p) < number.length) return false;
+        uchar* const to = record + number.offset;
+        if (number.length == 4) {
+            const uint32_t value = __builtin_bswap32(uint4korr(p)) ^ (number.flip ? UINT32_MAX : 0);
+            int4store(to, value ^ static_cast<uint32_t>(number.sign) << 24);
+        } else {
+            for (uint i = 0; i < number.length; i++)
+                to[number.length - 1 - i] = p[i] ^ number.flip;
+            to[number.length - 1] ^= number.sign;
+        }
+        p += number.length;
+    }
+    return true;
+}
+
+bool IndexCodec::restore_parts(const teak_entry_view& entry, uchar* record) const {
     for (const KeyPartCodec& part : unknown_)
         memset(record + part.offset, 0, part.column_bytes);
     const uchar* p = entry.key.data;

@@ -77,7 +77,7 @@ class IndexCodec {
     /* Whether restored columns are what rows have: not if an earlier encoding took their prefixes for them. */
     bool gives_back() const { return gives_back_; }
     /* Whether one of these columns is known by a prefix only. */
-    bool lacks_any(const MY_BITMAP* columns) const;
+    bool lacks_any(const MY_BITMAP* columns) const { return !unknown_.empty() && has_unknown(columns); }
     /* Columns of the key that no row has: the server computes them. */
     const std::vector<uint>& virtual_columns() const { return virtual_columns_; }
     size_t max_key_size() const { return key_.max_size() + primary_->max_size(); }
@@ -87,10 +87,16 @@ class IndexCodec {
     /* Whether any column of the entry differs. */
     bool changed(const uchar* old_record, const uchar* new_record) const;
     /* The row's key. May point into the entry or into `scratch`. len 0: malformed, or more than `room`. */
-    teak_bytes primary_of(const teak_entry_view& entry, uchar* scratch, size_t room) const;
+    teak_bytes primary_of(const teak_entry_view& entry, uchar* scratch, size_t room) const {
+        if (unique_ || !tail_size_) return find_primary(entry, scratch, room);
+        if (entry.key.len < tail_size_) return {nullptr, 0};
+        return {entry.key.data + entry.key.len - tail_size_, tail_size_};
+    }
     /* Fills all columns of the key. Of one whose prefix it is the entry knows nothing: it is given no text, so that who
        compares whole keys does not follow the pointer of a BLOB that nobody has set. */
-    bool restore(const teak_entry_view& entry, uchar* record) const;
+    bool restore(const teak_entry_view& entry, uchar* record) const {
+        return numbers_.empty() ? restore_parts(entry, record) : restore_numbers(entry, record);
+    }
     /* Whether two values of one entry say the same, if in other bytes. The records are scratch memory, all zeros. */
     bool says_the_same(teak_bytes key, teak_bytes a, teak_bytes b, uchar* record_a, uchar* record_b) const;
     /* Where the first `count` parts of a key end; nullptr if malformed. */
@@ -112,6 +118,16 @@ class IndexCodec {
         bool others = false;      /* there are images that cannot */
         size_t capitals_size = 0; /* of all that say which letters are capital; 0 if none is */
     };
+    struct Number { /* an integer of the key */
+        uint offset, null_offset;
+        uint8_t null_mask, length;
+        uint8_t flip, sign; /* of all its bytes, and then of the first: what the key has the other way round */
+    };
+    void find_numbers();
+    bool has_unknown(const MY_BITMAP* columns) const;
+    teak_bytes find_primary(const teak_entry_view& entry, uchar* scratch, size_t room) const;
+    bool restore_numbers(const teak_entry_view& entry, uchar* record) const;
+    bool restore_parts(const teak_entry_view& entry, uchar* record) const;
     Guesses guesses(const uchar* record) const;
     bool restore_images(const uchar* v, const uchar* v_end, const uchar* const* starts, const uchar* end,
                         uchar* record) const;
@@ -124,6 +140,7 @@ class IndexCodec {
     std::vector<Image> images_;
     std::vector<uint> virtual_columns_;
     std::vector<KeyPartCodec> unknown_; /* prefixes of columns that the entry does not give back */
+    std::vector<Number> numbers_;       /* if entries have nothing but such */
     std::vector<Source> pk_sources_;
     std::vector<size_t> behind_; /* for each part: bytes of the key behind it; kUnknown if that differs */
     uint32_t tree_ = 0;

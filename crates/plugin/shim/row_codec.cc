@@ -6,7 +6,6 @@ namespace {
 
 constexpr uchar kVersion = 1;
 constexpr uchar kVersionOfLayouts = 2;
-constexpr size_t kHeader = 3;
 constexpr uchar kPoison = 0xa5;
 
 /* The bytes without trailing spaces, as the charset's lengthsp, which looks at one after the other: of a CHAR in a
@@ -196,7 +195,10 @@ bool RowCodec::init(const TABLE* table, const std::vector<bool>& in_key, const R
     for (uint i = 0; i < share->fields; i++) {
         const Field* field = table->field[i];
         if (!field->stored_in_db()) {
-            if (field->real_maybe_null()) stored_nulls_[field->null_offset()] &= static_cast<uchar>(~field->null_bit);
+            if (field->real_maybe_null()) {
+                stored_nulls_[field->null_offset()] &= static_cast<uchar>(~field->null_bit);
+                has_virtual_nulls_ = true;
+            }
             continue;
         }
         if (in_key[i]) continue;
@@ -327,10 +329,6 @@ bool RowCodec::unpack_older(teak_bytes row, uchar* record, Buffer* blobs, const 
     return older.unpack({row.data + kHeader, row.len - kHeader}, nulls, record, blob, wanted);
 }
 
-bool RowCodec::is_newest(teak_bytes row) const {
-    return row.len >= kHeader && row.data[0] == version_ && uint2korr(row.data + 1) == number_;
-}
-
 void RowCodec::fill_nulls(uchar* record) const {
     for (const ColumnCodec& column : nullable_)
         if (column.is_null(record)) memcpy(record + column.offset, defaults_ + column.offset, column.bytes);
@@ -376,10 +374,7 @@ bool RowCodec::unpack_columns(teak_bytes row, uchar* record, Buffer* blobs, cons
         return unpack_older(row, record, blobs, wanted);
     else if (p[0] != kVersion || !(p = unpack_other_nulls(row, record)))
         return false;
-    /* Virtual columns are NULL until they are computed, as in InnoDB: CHECKSUM TABLE sees those bits. Rows from before
-       2026-11-23 have whatever was in the record when they were written. */
-    for (uint i = 0; i < null_bytes_; i++)
-        record[i] |= static_cast<uchar>(~stored_nulls_[i]);
+    if (has_virtual_nulls_) hide_virtual(record);
     for (const Run& run : runs_) {
         copy_few(record + run.offset, p, run.length);
         p += run.length;
@@ -397,6 +392,54 @@ bool RowCodec::unpack_columns(teak_bytes row, uchar* record, Buffer* blobs, cons
         else
             p = column.unpack(p, end, record, &blob);
         if (!p) return false;
+    }
+    return true;
+}
+
+void RowCodec::choose_anew(const MY_BITMAP* wanted, ChosenColumns* chosen) const {
+    /* In the memory that it has: statements on one table may want other columns by turns. */
+    chosen->copies_.clear();
+    chosen->variable_.clear();
+    chosen->words_.clear();
+    chosen->blobs_ = false;
+    auto is_wanted = [=](const ColumnCodec& column) { return !wanted || bitmap_is_set(wanted, column.fieldnr); };
+    uint from = 0;
+    for (const ColumnCodec& column : stored_) {
+        if (column.kind != ColumnKind::Fixed) continue;
+        std::vector<ChosenColumns::Copy>& copies = chosen->copies_;
+        ChosenColumns::Copy* last = copies.empty() ? nullptr : &copies.back();
+        if (!is_wanted(column))
+            ;
+        else if (last && last->from + last->length == from && last->to + last->length == column.offset)
+            last->length += column.bytes;
+        else
+            copies.push_back({from, column.offset, column.bytes});
+        from += column.bytes;
+    }
+    size_t count = 0;
+    for (const ColumnCodec& column : variable_) {
+        chosen->variable_.push_back({&column, is_wanted(column)});
+        if (!is_wanted(column)) continue;
+        count = chosen->variable_.size();
+        chosen->blobs_ |= column.kind == ColumnKind::Blob;
+    }
+    chosen->variable_.resize(count);
+    if (wanted) chosen->words_.assign(wanted->bitmap, wanted->bitmap + no_words_in_map(wanted));
+    chosen->known_ = true;
+}
+
+bool RowCodec::unpack_variable(const uchar* from, const uchar* end, uchar* record, Buffer* blobs,
+                               const ChosenColumns& chosen) const {
+    uchar* blob = nullptr;
+    if (chosen.blobs_ && !(blob = blobs->room(static_cast<size_t>(end - from)))) return false;
+    for (const ChosenColumns::Variable& variable : chosen.variable_) {
+        const ColumnCodec& column = *variable.column;
+        if (column.is_null(record)) {
+            if (column.kind == ColumnKind::Blob) memset(record + column.offset, 0, column.bytes);
+            continue;
+        }
+        from = variable.wanted ? column.unpack(from, end, record, &blob) : column.skip(from, end);
+        if (!from) return false;
     }
     return true;
 }

@@ -120,6 +120,30 @@ inline size_t packed_length(const uchar* p, uint bytes) {
     return n;
 }
 
+/* Which columns of a row are asked for, and where these are in it: worked out once, by RowCodec::choose, for all rows
+   that are read with the same set of columns. */
+class ChosenColumns {
+    friend class RowCodec;
+    struct Copy {
+        uint from, to, length; /* from: behind the null bytes of a row */
+    };
+    struct Variable {
+        const ColumnCodec* column;
+        bool wanted; /* else it is passed over on the way to one that is */
+    };
+    bool is_of(const MY_BITMAP* wanted) const {
+        const size_t words = wanted ? no_words_in_map(wanted) : 0;
+        return known_ && words_.size() == words &&
+               (words == 1 ? words_[0] == wanted->bitmap[0]
+                           : words == 0 || !memcmp(words_.data(), wanted->bitmap, words * sizeof words_[0]));
+    }
+    bool known_ = false;
+    bool blobs_ = false;               /* one is wanted */
+    std::vector<my_bitmap_map> words_; /* of the set; none: all columns */
+    std::vector<Copy> copies_;
+    std::vector<Variable> variable_;
+};
+
 class RowCodec {
   public:
     /* `in_key[i]`: column i is restored from the row's key. False: these are not the table's layouts. */
@@ -130,6 +154,28 @@ class RowCodec {
        record can be compared with another: where a column is NULL the server compares bytes nevertheless, and finds
        those of its default, as in InnoDB. */
     bool unpack(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const;
+    /* What `chosen` is to be for unpack_chosen. It holds as long as the codec is not made anew. */
+    void choose(const MY_BITMAP* wanted, ChosenColumns* chosen) const {
+        if (!chosen->is_of(wanted)) choose_anew(wanted, chosen);
+    }
+    /* `unpack`, for many rows: of columns that are not wanted nothing is filled, whatever their kind, and nothing is
+       looked at behind the last that is wanted. */
+    bool unpack_chosen(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted,
+                       const ChosenColumns& chosen) const {
+        if (kPoisons) poison(record);
+        if (!is_newest(row)) return unpack(row, record, blobs, wanted);
+        const size_t fixed = kHeader + null_bytes_ + runs_length_;
+        if (row.len < fixed) return false;
+        const uchar* const p = row.data + kHeader;
+        copy_few(record, p, null_bytes_);
+        if (has_virtual_nulls_) hide_virtual(record);
+        for (const ChosenColumns::Copy& copy : chosen.copies_)
+            copy_few(record + copy.to, p + null_bytes_ + copy.from, copy.length);
+        if (!chosen.variable_.empty() && !unpack_variable(row.data + fixed, row.data + row.len, record, blobs, chosen))
+            return false;
+        if (!wanted) fill_nulls(record);
+        return true;
+    }
     /* Has the record say of each column that is stored in the row what no row says. */
     void poison(uchar* record) const;
     /* Whether two records have the same in all columns that are stored in the row. */
@@ -142,7 +188,9 @@ class RowCodec {
     const std::vector<ColumnCodec>& stored() const { return stored_; }
     bool has_layouts() const { return !older_.empty(); }
     /* Whether the row is of the layout that rows are written in. */
-    bool is_newest(teak_bytes row) const;
+    bool is_newest(teak_bytes row) const {
+        return row.len >= kHeader && row.data[0] == version_ && uint2korr(row.data + 1) == number_;
+    }
     /* The layout that rows are written in, its columns numbered from 1 on. */
     RowLayout layout() const;
     const ColumnTail& tail() const { return tail_; }
@@ -151,10 +199,20 @@ class RowCodec {
     struct Run {
         uint offset, length;
     };
+    static constexpr size_t kHeader = 3;
     void find_tail(const TABLE* table);
     bool find_older(const TABLE* table, const RowLayouts& layouts);
     bool unpack_columns(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const;
+    void choose_anew(const MY_BITMAP* wanted, ChosenColumns* chosen) const;
+    bool unpack_variable(const uchar* from, const uchar* end, uchar* record, Buffer* blobs,
+                         const ChosenColumns& chosen) const;
     void fill_nulls(uchar* record) const;
+    /* Virtual columns are NULL until they are computed, as in InnoDB: CHECKSUM TABLE sees those bits. Rows from before
+       2026-11-23 have whatever was in the record when they were written. */
+    void hide_virtual(uchar* record) const {
+        for (uint i = 0; i < null_bytes_; i++)
+            record[i] |= static_cast<uchar>(~stored_nulls_[i]);
+    }
     const uchar* unpack_other_nulls(teak_bytes row, uchar* record) const;
     bool unpack_older(teak_bytes row, uchar* record, Buffer* blobs, const MY_BITMAP* wanted) const;
     std::vector<Run> runs_;
@@ -169,6 +227,7 @@ class RowCodec {
     uchar version_ = 0;   /* of rows of the newest layout, */
     uint16_t number_ = 0; /* and what they have behind it */
     bool has_blobs_ = false;
+    bool has_virtual_nulls_ = false; /* there are virtual columns that may be NULL */
 };
 
 } // namespace teak
