@@ -54,6 +54,11 @@ struct ForeignKey {
     /* Whether the server would take the name; an HA_ERR_ code, the error is set. */
     int check_length() const;
     bool is_of_itself() const { return child == parent; }
+    /* Whether it is the same constraint, however each was come by. */
+    bool is(const ForeignKey& other) const {
+        return number == other.number && given_name == other.given_name && child == other.child &&
+               parent == other.parent;
+    }
     /* Whether children follow when a row goes, or (not `deleted`) has another key. */
     bool cascades(bool deleted) const;
     /* False: no link that this build knows. */

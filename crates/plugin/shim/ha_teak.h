@@ -327,6 +327,7 @@ class ha_teak final : public handler {
     int cascade(const uchar* record, const uchar* after, teak_bytes pk);
     std::vector<std::string> unmet_beside(const teak::ForeignLook& look, const teak::Looks& looks, const uchar* was,
                                           const uchar* becomes) const;
+    bool takes_key_of_parent(const teak::ForeignKey& key) const;
     teak_bytes unmet_parent(const teak::ForeignKey& key) const;
     int check_chain(const teak::ForeignKey& key, bool updated);
     int cascade_to(teak::ForeignLook& look, const uchar* record, const uchar* after);

@@ -114,7 +114,7 @@ int ha_teak::cascade(const uchar* record, const uchar* after, teak_bytes pk) {
     const uchar* const becomes = after ? is.data() : nullptr;
     /* A cascade that comes round to this handler may find others. */
     const std::shared_ptr<const Looks> looks = foreign_.looks;
-    chain.push_back({name_, after != nullptr, {}, {}});
+    chain.push_back({name_, after != nullptr, nullptr, {}, {}});
     if (after) chain.back().row.assign(pk.data, pk.data + pk.len);
     int error = 0;
     bool follow = false;
@@ -123,6 +123,7 @@ int ha_teak::cascade(const uchar* record, const uchar* after, teak_bytes pk) {
         if (!look.has_say(was.data(), becomes)) continue;
         const bool cascades = look.key().cascades(!after);
         if (cascades) {
+            chain.back().followed = &look.key();
             if (after) chain.back().unmet = unmet_beside(look, *looks, was.data(), becomes);
             error = cascade_to(look, was.data(), becomes);
         } else if (follow)
@@ -146,6 +147,13 @@ std::vector<std::string> ha_teak::unmet_beside(const ForeignLook& look, const Lo
             other->has_say(was, becomes))
             names.push_back(other->key().name());
     return names;
+}
+
+/* Whether this row is getting the new key of the parent from which it follows by the constraint: then that is there,
+   written and locked by this transaction. */
+bool ha_teak::takes_key_of_parent(const ForeignKey& key) const {
+    const std::vector<CascadeStep>& chain = held_.session->cascade;
+    return !chain.empty() && chain.back().updates && chain.back().followed && chain.back().followed->is(key);
 }
 
 /* The primary key of the parent from which this row follows, if the constraint does not find its new keys yet. */

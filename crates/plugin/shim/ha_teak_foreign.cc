@@ -219,6 +219,7 @@ int ha_teak::look_at_parents(const uchar* record, const uchar* before, bool* aga
     *again = false;
     for (const auto& look : foreign_.looks->at_parents) {
         if (look->names_none(record) || (before && !names_again(*look, before, record))) continue;
+        if (before && look->is_open() && takes_key_of_parent(look->key())) continue;
         const teak_bytes unmet = unmet_parent(look->key());
         /* The parent that is getting another key has the old one yet, for this constraint. */
         if (unmet.len && before && !look->differs(before, record)) continue;

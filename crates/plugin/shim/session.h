@@ -16,6 +16,8 @@
 
 namespace teak {
 
+struct ForeignKey;
+
 struct Plugin {
     teak_engine* engine;
     handlerton* hton;
@@ -25,7 +27,8 @@ extern Plugin plugin;
 /* A row that a cascade of foreign keys changes, or that it began with. */
 struct CascadeStep {
     std::string table;
-    bool updates; /* else it is deleted */
+    bool updates;               /* else it is deleted */
+    const ForeignKey* followed; /* the constraint by which children follow just now */
     /* Constraints of the children that follow just now which do not find its new keys yet, and its primary key. */
     std::vector<std::string> unmet;
     std::vector<unsigned char> row;

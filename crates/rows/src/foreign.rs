@@ -167,8 +167,9 @@ impl Session {
                     true => LockOutcome::Held,
                     false => self.lock(rows, &row, mode, look.policy)?,
                 };
-            let is_there = cursor.refresh(self.txn()?, View::Pending)?;
-            let is_same = is_there && look.row_of(&cursor)? == row;
+            let is_current = cursor.is_current(self.txn()?, View::Pending)?;
+            let is_there = is_current || cursor.refresh(self.txn()?, View::Pending)?;
+            let is_same = is_current || (is_there && look.row_of(&cursor)? == row);
             if is_same && !self.is_history(look, rows, &row)? {
                 all.push(Found { entry: cursor.key().to_vec(), row });
                 if all.len() >= most {

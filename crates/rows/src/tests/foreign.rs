@@ -96,6 +96,28 @@ fn a_look_waits_for_who_puts_the_row_in_or_takes_it_out() {
 }
 
 #[test]
+fn what_goes_while_a_look_waits_is_not_found_though_nobody_had_changed_it_before() {
+    for (tree, key) in KEYS {
+        for goes in [true, false] {
+            let bench = Bench::new();
+            bench.fill(&[row("0", "u0", "o"), row("1", "u1", "p")]);
+            let mut writer = bench.repeatable();
+            writer.hold_row(&bench.table, b"1").unwrap();
+            let (mut child, connection) = bench.patient();
+            thread::scope(|scope| {
+                let found = scope.spawn(|| look(&bench, &mut child, tree, key).unwrap());
+                connection.until_asleep();
+                if goes {
+                    bench.delete(&mut writer, row("1", "u1", "p")).unwrap();
+                }
+                writer.commit().unwrap();
+                assert_eq!(found.join().unwrap(), !goes, "tree {tree}");
+            });
+        }
+    }
+}
+
+#[test]
 fn a_key_that_passes_to_another_row_is_found_there() {
     let bench = Bench::new();
     bench.fill(&[row("1", "u1", "p")]);
