@@ -3,10 +3,11 @@
 
 Prints the time of each ALTER TABLE ... ALGORITHM=INSTANT on a table of Teak with many rows, and the server's processor
 time for rows that are inserted into a child, with its foreign key and without, in Teak and InnoDB, by turns: one row a
-statement (in a procedure, in one transaction) and all in one statement; and for as many children that follow ten
-parents by a rule. Medians. --rows 0 leaves the changes of a large table out.
+statement (in a procedure, in one transaction) and all in one statement; and for as many children that follow one
+parent, or as many of their own, by a rule. Medians. --rows 0 leaves the changes of a large table out, --only cascades
+the rows of families, too; with --second another build's plugin takes part in the cascades, on a server of its own.
 
-usage: benches/definitions.py [--rows N] [--children N] [--runs N]
+usage: benches/definitions.py [--rows N] [--children N] [--runs N] [--only cascades] [--second DIRECTORY]
 """
 
 import argparse
@@ -38,15 +39,18 @@ CHANGES = [
     "COMMENT = 'changed'",
 ]
 PARENTS = 10_000
-# What a child has besides its columns, its rule, and how the ten parents change.
-GO, MOVE = "DELETE FROM ten", "UPDATE ten SET id = id + 100"
+# What a child has besides its columns, its rule, how the parents change, and whether each child has one of its own.
+GO, MOVE = "DELETE FROM above", "UPDATE above SET id = id + 1000000"
+PLAIN = "PRIMARY KEY (id), KEY (p)"
 CASCADES = {
-    "DELETE CASCADE": ("PRIMARY KEY (id), KEY (p)", "ON DELETE CASCADE", GO),
-    "DELETE CASCADE, two more indexes": ("PRIMARY KEY (id), KEY (p), KEY (v), KEY (v, p)", "ON DELETE CASCADE", GO),
-    "DELETE CASCADE, PRIMARY KEY (p, id)": ("PRIMARY KEY (p, id)", "ON DELETE CASCADE", GO),
-    "DELETE SET NULL": ("PRIMARY KEY (id), KEY (p)", "ON DELETE SET NULL", GO),
-    "UPDATE CASCADE": ("PRIMARY KEY (id), KEY (p)", "ON UPDATE CASCADE", MOVE),
-    "UPDATE CASCADE, PRIMARY KEY (p, id)": ("PRIMARY KEY (p, id)", "ON UPDATE CASCADE", MOVE),
+    "DELETE CASCADE": (PLAIN, "ON DELETE CASCADE", GO, False),
+    "DELETE CASCADE, two more indexes": (PLAIN + ", KEY (v), KEY (v, p)", "ON DELETE CASCADE", GO, False),
+    "DELETE CASCADE, PRIMARY KEY (p, id)": ("PRIMARY KEY (p, id)", "ON DELETE CASCADE", GO, False),
+    "DELETE CASCADE, a child each": (PLAIN, "ON DELETE CASCADE", GO, True),
+    "DELETE SET NULL": (PLAIN, "ON DELETE SET NULL", GO, False),
+    "UPDATE CASCADE": (PLAIN, "ON UPDATE CASCADE", MOVE, False),
+    "UPDATE CASCADE, PRIMARY KEY (p, id)": ("PRIMARY KEY (p, id)", "ON UPDATE CASCADE", MOVE, False),
+    "UPDATE CASCADE, a child each": (PLAIN, "ON UPDATE CASCADE", MOVE, True),
 }
 ENGINES = ("Teak", "InnoDB")
 
@@ -107,28 +111,32 @@ def families(server, children, runs):
             print(f"  {way:20}{engine:8}{with_key:10.2f}{without:10.2f}{with_key / without:8.2f}")
 
 
-def cascade(server, engine, children, keys, rule, statement):
+def cascade(server, engine, children, keys, rule, statement, each):
     """Seconds, and seconds of the server's processors, in which all children follow their parents."""
-    server.query(f"CREATE TABLE ten (id INT PRIMARY KEY) ENGINE={engine}")
-    server.query(f"CREATE TABLE follower (id INT, p INT, v INT, x CHAR(20), {keys}, FOREIGN KEY (p) REFERENCES ten (id) {rule}) ENGINE={engine}")
-    server.query("INSERT INTO ten SELECT seq FROM seq_1_to_10")
-    server.query(f"INSERT INTO follower SELECT seq, 1 + seq % 10, seq * 7919 % 100003, 'some text' FROM seq_1_to_{children}")
+    parents = children if each else 1
+    server.query(f"CREATE TABLE above (id INT PRIMARY KEY) ENGINE={engine}")
+    server.query(f"CREATE TABLE follower (id INT, p INT, v INT, x CHAR(20), {keys}, FOREIGN KEY (p) REFERENCES above (id) {rule}) ENGINE={engine}")
+    server.query(f"INSERT INTO above SELECT seq FROM seq_1_to_{parents}")
+    server.query(f"INSERT INTO follower SELECT seq, 1 + seq % {parents}, seq * 7919 % 1000003, 'some text' FROM seq_1_to_{children}")
     cpu, began = server.cpu_seconds(), time.monotonic()
     server.query(statement)
     took = time.monotonic() - began, server.cpu_seconds() - cpu
-    server.query("DROP TABLE follower, ten")
+    server.query("DROP TABLE follower, above")
     return took
 
 
-def cascades(server, children, runs):
-    print(f"{children} children follow ten parents, seconds (of the processors):")
-    for name, (keys, rule, statement) in CASCADES.items():
-        figures = {engine: [] for engine in ENGINES}
+def cascades(sides, children, runs):
+    """`sides`: what is written of each, its server, and its engine."""
+    print(f"{children} children follow one parent, or one each, seconds (of the processors):")
+    for name, case in CASCADES.items():
+        figures = [[] for _ in sides]
         for run in range(runs):
-            for engine in ENGINES if run % 2 else ENGINES[::-1]:
-                figures[engine].append(cascade(server, engine, children, keys, rule, statement))
-        medians = {engine: [statistics.median(column) for column in zip(*figures[engine])] for engine in ENGINES}
-        print(f"  {name:36}" + "".join(f"{engine:>8} {medians[engine][0]:5.2f} ({medians[engine][1]:.2f})" for engine in ENGINES), flush=True)
+            for place in range(len(sides))[:: 1 if run % 2 else -1]:
+                _, server, engine = sides[place]
+                figures[place].append(cascade(server, engine, children, *case))
+        medians = [[statistics.median(column) for column in zip(*figure)] for figure in figures]
+        cells = (f"{side[0]:>10} {took:6.3f} ({cpu:.3f})" for side, (took, cpu) in zip(sides, medians))
+        print(f"  {name:36}" + "".join(cells), flush=True)
 
 
 def main():
@@ -136,18 +144,25 @@ def main():
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--children", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--only", choices=["cascades"])
+    parser.add_argument("--second", help="the directory of another build's plugin")
     arguments = parser.parse_args()
     home = tempfile.mkdtemp(prefix="teak-definitions-", dir=os.path.join(ROOT, "build"))
-    server = Server(home, os.path.join(ROOT, "build", "plugin"))
+    server = Server(os.path.join(home, "first"), os.path.join(ROOT, "build", "plugin"))
+    second = Server(os.path.join(home, "second"), arguments.second) if arguments.second else None
+    servers = [one for one in (server, second) if one]
     try:
-        server.install()
-        server.start(["--innodb-buffer-pool-size=512M", "--teak-cache-size=512M", "--innodb-log-file-size=256M"])
-        families(server, arguments.children, arguments.runs)
-        cascades(server, arguments.children, arguments.runs)
-        if arguments.rows:
+        for one in servers:
+            one.install()
+            one.start(["--innodb-buffer-pool-size=512M", "--teak-cache-size=512M", "--innodb-log-file-size=256M"])
+        if not arguments.only:
+            families(server, arguments.children, arguments.runs)
+        cascades([(engine, server, engine) for engine in ENGINES] + [("second", one, "Teak") for one in servers[1:]], arguments.children, arguments.runs)
+        if arguments.rows and not arguments.only:
             changes(server, arguments.rows)
     finally:
-        server.kill()
+        for one in servers:
+            one.kill()
         shutil.rmtree(home)
 
 
