@@ -113,11 +113,9 @@ impl Groups {
         }
         self.touch(number);
         if let Some(group) = self.groups.get_mut(&number) {
-            // One that is seen again has moved.
             let before = group.waiting.len();
-            group.waiting.retain(|other| other.key != value.key);
-            group.waiting.push(value);
-            self.waiting += group.waiting.len() - before.min(group.waiting.len());
+            group.add(value);
+            self.waiting += group.waiting.len() - before;
             if group.is_full() {
                 batches.extend(self.take(number));
             }
@@ -219,6 +217,19 @@ impl Groups {
 }
 
 impl Group {
+    /// What is seen again has moved, or all of its table is looked at: it stays where it was, so that the newest is the
+    /// one that came last. Another length says that the row has a new value, which is the newest then.
+    fn add(&mut self, value: Ungrouped) {
+        let known = self.waiting.iter().position(|other| other.key == value.key);
+        match known {
+            Some(at) if self.waiting[at].content_bytes == value.content_bytes => self.waiting[at] = value,
+            _ => {
+                known.map(|at| self.waiting.remove(at));
+                self.waiting.push(value);
+            }
+        }
+    }
+
     /// Those that waited before the newest.
     fn older(&self) -> &[Ungrouped] {
         self.waiting.split_last().map_or(&[], |(_, older)| older)
@@ -324,6 +335,31 @@ mod tests {
         (11..15).for_each(|version| _ = see(&mut groups, version));
         let turn = groups.turn();
         assert_eq!(groups.due(turn, None).remove(0).open, Some(open));
+    }
+
+    #[test]
+    fn the_newest_stays_alone_also_if_older_ones_are_seen_again() {
+        let mut groups = Groups::new(LIMITS);
+        let see = |groups: &mut Groups, version, value| groups.see(7, &sketch(1, version), value);
+        (0..6).for_each(|version| assert!(see(&mut groups, version, value(1, version)).is_empty()));
+        // Two have moved, and all are looked at again in the order of their keys.
+        for (version, offset) in [(2, 77), (0, 78)] {
+            see(&mut groups, version, Ungrouped { offset, ..value(1, version) });
+        }
+        (3..6).for_each(|version| _ = see(&mut groups, version, value(1, version)));
+        let turn = groups.turn();
+        let batch = groups.due(turn, None).remove(0);
+        assert_eq!(
+            batch.waiting.iter().map(|value| (value.key[1], value.offset)).collect::<Vec<_>>(),
+            [(0, 78), (1, 1 << 32 | 1), (2, 77), (3, 1 << 32 | 3), (4, 1 << 32 | 4)]
+        );
+        assert_eq!(groups.waiting(), 1);
+        // A row that gets another value has the newest.
+        (6..9).for_each(|version| _ = see(&mut groups, version, value(1, version)));
+        see(&mut groups, 6, Ungrouped { content_bytes: 20_100, ..value(1, 6) });
+        let turn = groups.turn();
+        let batch = groups.due(turn, None).remove(0);
+        assert_eq!(batch.waiting.iter().map(|value| value.key[1]).collect::<Vec<_>>(), [5, 7, 8]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::store::BundleUse;
+use crate::tree::{Looked, MOST_VALUE_BYTES};
 use crate::values::texts::{deflated, text};
 use crate::{Compression, Packing};
 
@@ -124,6 +125,54 @@ fn versions_that_come_in_turns_take_a_tenth_and_survive_everything() {
     is_sound(&engine, &rows);
     drop(table);
     let (_, engine) = crash(&fs, engine);
+    is_sound(&engine, &rows);
+}
+
+/// Rows whose values are in no bundle.
+fn alone(table: &Table) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    let mut next = Some(Vec::new());
+    while let Some(key) = next {
+        let (values, after) = table.tree(0).lone_values(&key, Looked::Any, MOST_VALUE_BYTES).unwrap();
+        keys.extend(values.into_iter().map(|value| value.key));
+        next = after;
+    }
+    keys
+}
+
+#[test]
+fn the_newest_version_stays_as_it_came_through_restarts_and_moves() {
+    let (mut fs, mut rows) = (SimulatedFileSystem::new(5), Rows::new());
+    let mut engine = open(&fs);
+    create(&engine, true);
+    let newest = |version| (0..PAGES).map(move |page| key(page, version));
+    for (round, (from, to)) in [(0, 12), (12, 13), (13, 15), (15, 24)].into_iter().enumerate() {
+        let table = engine.open_table("t").unwrap();
+        // A version at a time, as they come; what is alike is looked for in between.
+        for version in from..to {
+            insert_versions(&engine, &table, version..version + 1, &mut rows);
+            engine.checkpoint().unwrap();
+            engine.shared.look_for_alike_values();
+        }
+        optimize(&engine, &table);
+        engine.checkpoint().unwrap();
+        let lone = alone(&table);
+        assert!(newest(to - 1).all(|key| lone.contains(&key)), "round {round}");
+        // Of each run what it cannot tell to belong to an older bundle: at most a newest one, and two of its own.
+        assert!(lone.len() as u64 <= PAGES * 3, "round {round}: {} are alone", lone.len());
+        is_sound(&engine, &rows);
+        drop(table);
+        (fs, engine) = crash(&fs, engine);
+    }
+    // Holes before them, into which they move.
+    let table = engine.open_table("t").unwrap();
+    delete(&engine, &table, (0..9).flat_map(newest), &mut rows);
+    engine.checkpoint().unwrap();
+    optimize(&engine, &table);
+    engine.checkpoint().unwrap();
+    optimize(&engine, &table);
+    let lone = alone(&table);
+    assert!(newest(23).all(|key| lone.contains(&key)));
     is_sound(&engine, &rows);
 }
 
