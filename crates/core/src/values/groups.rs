@@ -5,9 +5,10 @@
 //! value ── sketch ──> group: waiting values | its bundle, if it has one <─────────── bundled ─────────────────┘
 //! ```
 //!
-//! The value that came last stays as it is: a text is mostly read in its newest version, and that one costs what it
-//! costs alone. A group whose bundle has room left takes more: the next batch has the bundle in it. So that a bundle is
-//! not written again for each value that comes, as many must wait as a quarter of it has.
+//! The newest value stays as it is: a text is mostly read in its newest version, and that one costs what it costs
+//! alone. Newer is what was seen first in a later pass over what was written, and of one pass, which comes to leaves in
+//! any order, what has the greater key. A group whose bundle has room left takes more: the next batch has the bundle in
+//! it. So that a bundle is not written again for each value that comes, as many must wait as a quarter of it has.
 //!
 //! All of it is in memory of a fixed size, of which the groups that were touched last keep theirs. What is forgotten,
 //! or what a restart forgets, is stored as it is.
@@ -22,6 +23,8 @@ use std::collections::{BTreeMap, HashMap};
 pub(crate) struct Ungrouped {
     /// Of its row.
     pub key: Vec<u8>,
+    /// In which it was seen first; 0: it was seen before, and has not waited since.
+    pub pass: u64,
     /// Where in the file it is.
     pub offset: u64,
     /// Bytes that it will have in a bundle, before compression.
@@ -53,6 +56,7 @@ pub(crate) struct Batch {
 
 struct Group {
     owner: u64,
+    /// The newest last.
     waiting: Vec<Ungrouped>,
     open: Option<Open>,
     /// When something came to it last.
@@ -217,17 +221,20 @@ impl Groups {
 }
 
 impl Group {
-    /// What is seen again has moved, or all of its table is looked at: it stays where it was, so that the newest is the
-    /// one that came last. Another length says that the row has a new value, which is the newest then.
+    /// What is seen again has moved, or all of its table is looked at: it is as old as it was. Another length says that
+    /// its row has a new value.
     fn add(&mut self, value: Ungrouped) {
         let known = self.waiting.iter().position(|other| other.key == value.key);
-        match known {
-            Some(at) if self.waiting[at].content_bytes == value.content_bytes => self.waiting[at] = value,
-            _ => {
-                known.map(|at| self.waiting.remove(at));
-                self.waiting.push(value);
+        if let Some(known) = known {
+            if self.waiting[known].content_bytes == value.content_bytes {
+                self.waiting[known].offset = value.offset;
+                return;
             }
+            self.waiting.remove(known);
         }
+        let newer = |other: &Ungrouped| (other.pass, &other.key) > (value.pass, &value.key);
+        let at = self.waiting.len() - self.waiting.iter().rev().take_while(|other| newer(other)).count();
+        self.waiting.insert(at, value);
     }
 
     /// Those that waited before the newest.
@@ -272,6 +279,7 @@ mod tests {
     fn value(page: u64, version: usize) -> Ungrouped {
         Ungrouped {
             key: vec![page as u8, version as u8],
+            pass: 1,
             offset: page << 32 | version as u64,
             content_bytes: 20_000,
         }
@@ -338,28 +346,35 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_stays_alone_also_if_older_ones_are_seen_again() {
+    fn the_newest_stays_alone_in_whatever_order_values_are_seen() {
         let mut groups = Groups::new(LIMITS);
-        let see = |groups: &mut Groups, version, value| groups.see(7, &sketch(1, version), value);
-        (0..6).for_each(|version| assert!(see(&mut groups, version, value(1, version)).is_empty()));
-        // Two have moved, and all are looked at again in the order of their keys.
+        let see = |groups: &mut Groups, version, value| _ = groups.see(7, &sketch(1, version), value);
+        let due = |groups: &mut Groups| {
+            let turn = groups.turn();
+            let batch = groups.due(turn, None).remove(0);
+            batch.waiting.iter().map(|value| (value.key[1], value.offset & 0xffff)).collect::<Vec<_>>()
+        };
+        // Of one pass, leaves in any order.
+        [3, 0, 5, 1, 4, 2].into_iter().for_each(|version| see(&mut groups, version, value(1, version)));
+        // Two have moved, and all that waits is looked at again in the order of keys.
         for (version, offset) in [(2, 77), (0, 78)] {
-            see(&mut groups, version, Ungrouped { offset, ..value(1, version) });
+            see(&mut groups, version, Ungrouped { pass: 2, offset, ..value(1, version) });
         }
-        (3..6).for_each(|version| _ = see(&mut groups, version, value(1, version)));
-        let turn = groups.turn();
-        let batch = groups.due(turn, None).remove(0);
-        assert_eq!(
-            batch.waiting.iter().map(|value| (value.key[1], value.offset)).collect::<Vec<_>>(),
-            [(0, 78), (1, 1 << 32 | 1), (2, 77), (3, 1 << 32 | 3), (4, 1 << 32 | 4)]
-        );
+        (3..6).for_each(|version| see(&mut groups, version, Ungrouped { pass: 0, ..value(1, version) }));
+        assert_eq!(due(&mut groups), [(0, 78), (1, 1), (2, 77), (3, 3), (4, 4)]);
         assert_eq!(groups.waiting(), 1);
+        // One that was given up before, as its leaf was being written, is older than the newest, whatever its key.
+        see(&mut groups, 9, Ungrouped { pass: 0, ..value(1, 9) });
+        // Keys in no order: what comes later is newer.
+        [8, 6, 7].into_iter().zip(3..).for_each(|(version, pass)| {
+            see(&mut groups, version, Ungrouped { pass, ..value(1, version) });
+        });
+        assert_eq!(due(&mut groups), [(9, 9), (5, 5), (8, 8), (6, 6)]);
         // A row that gets another value has the newest.
-        (6..9).for_each(|version| _ = see(&mut groups, version, value(1, version)));
-        see(&mut groups, 6, Ungrouped { content_bytes: 20_100, ..value(1, 6) });
-        let turn = groups.turn();
-        let batch = groups.due(turn, None).remove(0);
-        assert_eq!(batch.waiting.iter().map(|value| value.key[1]).collect::<Vec<_>>(), [5, 7, 8]);
+        see(&mut groups, 3, Ungrouped { pass: 6, ..value(1, 3) });
+        see(&mut groups, 2, Ungrouped { pass: 6, ..value(1, 2) });
+        see(&mut groups, 2, Ungrouped { pass: 7, content_bytes: 20_100, ..value(1, 2) });
+        assert_eq!(due(&mut groups), [(7, 7), (3, 3)]);
     }
 
     #[test]

@@ -80,6 +80,8 @@ struct State {
     quiet: (Instant, u64),
     /// Bytes that a checkpoint would give back.
     freed_bytes: u64,
+    /// How often new values were looked for.
+    passes: u64,
 }
 
 /// Where the values of a bundle are from.
@@ -111,7 +113,7 @@ impl Alike {
     /// `budget`: the cache's, in bytes.
     pub(in crate::engine) fn new(time: &Time, budget: u64) -> Alike {
         let (listed, owners) = (HashMap::new(), HashMap::new());
-        let state = State { groups: None, listed, owners, quiet: (time.now(), 0), freed_bytes: 0 };
+        let state = State { groups: None, listed, owners, quiet: (time.now(), 0), freed_bytes: 0, passes: 0 };
         let (state, limits) = (Mutex::new(state), limits(budget));
         Alike { bell: Arc::default(), state, limits, looking: Mutex::new(()) }
     }
@@ -160,7 +162,7 @@ impl Shared {
             return Ok(());
         }
         let listed = self.care.alike.take_listed(self.time.now());
-        let mut work = AlikeWork { shared: self, prepared: Vec::new(), watch: None, done: 0 };
+        let mut work = AlikeWork::new(self, None);
         let mut result = Ok(());
         for tree in listed.into_values() {
             match work.look_at_tree(&tree) {
@@ -191,7 +193,7 @@ impl Shared {
         // Only what is durable is put together.
         self.checkpoint(false, Urgency::Awaited)?;
         let _looking = self.care.alike.looking.lock();
-        let mut work = AlikeWork { shared: self, prepared: Vec::new(), watch: Some(watch), done: 0 };
+        let mut work = AlikeWork::new(self, Some(watch));
         for tree in table.all_trees().iter().filter(is_for_bundles) {
             let mut next = Some(Vec::new());
             while let Some(key) = next {
@@ -212,7 +214,7 @@ impl Shared {
         watch: Watcher<'_>,
     ) -> Result<()> {
         let _looking = self.care.alike.looking.lock();
-        let mut work = AlikeWork { shared: self, prepared: Vec::new(), watch: Some(watch), done: 0 };
+        let mut work = AlikeWork::new(self, Some(watch));
         let mut next = Some(Vec::new());
         while let Some(key) = next {
             let (far, after) = tree.bundles_behind(&key, limit)?;
@@ -265,9 +267,20 @@ struct AlikeWork<'a, 'w> {
     watch: Option<Watcher<'w>>,
     /// Leaves.
     done: u64,
+    /// Its number.
+    pass: u64,
 }
 
-impl AlikeWork<'_, '_> {
+impl<'a, 'w> AlikeWork<'a, 'w> {
+    fn new(shared: &'a Shared, watch: Option<Watcher<'w>>) -> AlikeWork<'a, 'w> {
+        let pass = {
+            let mut state = shared.care.alike.state.lock();
+            state.passes += 1;
+            state.passes
+        };
+        AlikeWork { shared, prepared: Vec::new(), watch, done: 0, pass }
+    }
+
     /// Whether to go on.
     fn tell(&mut self) -> Result<()> {
         self.done += 1;
@@ -315,8 +328,13 @@ impl AlikeWork<'_, '_> {
             let inflated = tree.inflates().then(|| deflated::content_of(&bytes, MOST_CONTENT)).flatten();
             let text = inflated.as_deref().unwrap_or(&bytes);
             let sketch = Sketch::of(text);
-            let waiting =
-                Ungrouped { key: value.key, offset: extent.address().offset, content_bytes: text.len() };
+            let pass = if value.is_new { self.pass } else { 0 };
+            let waiting = Ungrouped {
+                key: value.key,
+                pass,
+                offset: extent.address().offset,
+                content_bytes: text.len(),
+            };
             let batches =
                 self.shared.care.alike.with_groups(|groups| groups.see(tree.id(), &sketch, waiting));
             for batch in batches {

@@ -125,6 +125,8 @@ pub(crate) enum Looked {
 pub(crate) struct LoneValue {
     pub key: Vec<u8>,
     pub blob: Arc<Blob>,
+    /// Nobody has looked at it in this run.
+    pub is_new: bool,
 }
 
 /// A row's value is to be named elsewhere.
@@ -199,11 +201,11 @@ impl Tree {
             if !blob.is_alone() {
                 continue;
             }
-            let is_wanted = blob.is_first_look() || looked == Looked::Any;
-            if is_wanted && blob.len() <= most_bytes {
+            let is_new = blob.is_first_look();
+            if (is_new || looked == Looked::Any) && blob.len() <= most_bytes {
                 let mut key = Vec::new();
                 base.key_into(at, &mut key);
-                found.push(LoneValue { key, blob: blob.clone() });
+                found.push(LoneValue { key, blob: blob.clone(), is_new });
             }
         }
         Ok((found, view.next_key()))
