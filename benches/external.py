@@ -132,6 +132,7 @@ class StoreSide(Side):
             f"--inserts={arguments.inserts}", f"--seed={arguments.seed}", f"--datadir={self.server.data}", f"--pid={self.server.directory}/pid",
             f"--json={self.file}", f"--restart-command=echo restart > '{pipes[0]}' && read -r answer < '{pipes[1]}' && [ \"$answer\" = done ]",
             "--no-defaults", f"--socket={self.server.socket}", "--user=root", *(["--unrelated"] if arguments.unrelated else []),
+            *(["--newest"] if arguments.newest else []),
         ]
         # Not blocking: who asks may end before it does.
         asked = os.open(pipes[0], os.O_RDONLY | os.O_NONBLOCK)
@@ -187,7 +188,7 @@ def compare(arguments):
     print(f"memory: {limit.about}", flush=True)
     result = {
         "machine": machine(), "memory": limit.about, "outcomes": [], "errors": [],
-        "settings": {name: getattr(arguments, name) for name in ("cache", "memory", "histories", "revisions", "runs", "group", "threads", "inserts", "quick")},
+        "settings": {name: getattr(arguments, name) for name in ("cache", "memory", "histories", "revisions", "runs", "group", "threads", "inserts", "quick", "newest")},
     }
     files = []
     try:
@@ -231,6 +232,7 @@ def main():
     parser.add_argument("--histories", type=int, default=2000, help="pages of gzipped texts; fewer of plain ones, so that both take as much")
     parser.add_argument("--revisions", type=int, default=60, help="of each page")
     parser.add_argument("--unrelated", action="store_true", help="as many texts of different pages instead")
+    parser.add_argument("--newest", action="store_true", help="only the last revision of each page is read")
     parser.add_argument("--tables", type=int, default=2)
     parser.add_argument("--threads", type=int, default=6, help="that read")
     parser.add_argument("--group", type=int, default=100_000, help="random ids that each thread reads in a run")

@@ -65,7 +65,7 @@ def markdown(result):
     lines = [
         "# A wiki's store of texts", "",
         f"{made['cores']} cores ({made['cpu']}), {made['server']}. {result['memory']}; {settings['cache']} of cache for InnoDB, Teak and MyRocks; flush mode 2,"
-        f" no binlog. {settings['threads']} threads read {settings['group']} random ids each in a run, {settings['runs']} runs, the first after a restart with"
+        f" no binlog. {settings['threads']} threads read {settings['group']} random ids{' of newest revisions' if settings['newest'] else ''} each in a run, {settings['runs']} runs, the first after a restart with"
         f" empty caches; {settings['inserts']:g} inserts a second beside them. Load average at the start {made['load_average']:.1f}.",
     ]
     if settings["quick"]:

@@ -17,13 +17,16 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// Hashes of the values of each table; id 1 is the first.
 pub struct Values {
     tables: Vec<Vec<u64>>,
+    /// How many of each table, its first ones, are not read.
+    passed: Vec<u64>,
     seed: u64,
 }
 
 impl Values {
     /// None yet, of so many tables.
     pub fn new(corpus: &Corpus, tables: u64) -> Values {
-        Values { tables: vec![Vec::new(); tables as usize], seed: corpus.seed ^ IDS }
+        let (values, passed) = (vec![Vec::new(); tables as usize], vec![0; tables as usize]);
+        Values { tables: values, passed, seed: corpus.seed ^ IDS }
     }
 
     /// The next value of a table.
@@ -31,17 +34,28 @@ impl Values {
         self.tables[table as usize].push(hash);
     }
 
-    /// The ids of one group: equal for equal numbers, and each value is as likely as any other.
+    /// Only values that come from here on are read.
+    pub fn pass(&mut self) {
+        self.passed = self.tables.iter().map(|values| values.len() as u64).collect();
+    }
+
+    /// How many of a table are read.
+    fn read_of(&self, table: usize) -> u64 {
+        self.tables[table].len() as u64 - self.passed[table]
+    }
+
+    /// The ids of one group: equal for equal numbers, and each value that is read is as likely as any other.
     fn group(&self, number: u64, size: u64) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        let total: u64 = self.tables.iter().map(|values| values.len() as u64).sum();
+        let total: u64 = (0..self.tables.len()).map(|table| self.read_of(table)).sum();
         let mut random = Random::new(self.seed, number);
         (0..size).map(move |_| {
             let mut place = random.below(total);
             let mut table = 0;
-            while place >= self.tables[table].len() as u64 {
-                place -= self.tables[table].len() as u64;
+            while place >= self.read_of(table) {
+                place -= self.read_of(table);
                 table += 1;
             }
+            place += self.passed[table];
             (table as u64, place + 1, self.tables[table][place as usize])
         })
     }
@@ -178,5 +192,16 @@ mod tests {
             assert_eq!(hash, if table == 0 { id - 1 } else { id + 9 });
             assert!(table != 1);
         }
+    }
+
+    #[test]
+    fn what_was_passed_is_not_read() {
+        let mut values = values();
+        values.pass();
+        values.push(1, 100);
+        values.push(2, 101);
+        values.push(2, 102);
+        let read: HashSet<_> = values.group(3, 200).collect();
+        assert_eq!(read, HashSet::from([(1, 1, 100), (2, 21, 101), (2, 22, 102)]));
     }
 }

@@ -47,6 +47,9 @@ pub struct Settings {
     pub histories: u64,
     pub revisions: u64,
     pub unrelated: bool,
+    /// Only the last revision of each page was read. Files from before 2026-11-28 do not say.
+    #[serde(default)]
+    pub newest: bool,
     pub form: String,
     pub seed: u64,
     pub threads: u64,

@@ -1,6 +1,6 @@
 //! One self-contained HTML page about one outcome, or about several side by side.
 
-use super::super::result::{Outcome, Times};
+use super::super::result::{Outcome, Settings, Times};
 use crate::report::chart::{escape, Across, Chart, Line, Scale};
 use crate::report::page::{color, key, STYLE};
 use std::fmt::Write;
@@ -25,10 +25,11 @@ pub fn html(outcomes: &[Outcome]) -> String {
     out
 }
 
-/// What makes texts the same.
-fn corpus(outcome: &Outcome) -> (&str, bool, u64, u64, u64) {
+/// What makes texts, and what is read of them, the same.
+fn corpus(outcome: &Outcome) -> (&str, bool, u64, u64, u64, bool) {
     let settings = &outcome.settings;
-    (&settings.form, settings.unrelated, settings.histories, settings.revisions, settings.seed)
+    let Settings { unrelated, histories, revisions, seed, newest, .. } = *settings;
+    (&settings.form, unrelated, histories, revisions, seed, newest)
 }
 
 /// Outcomes of one corpus side by side.
@@ -71,7 +72,7 @@ fn about(out: &mut String, first: &Outcome) {
     };
     let _ = write!(
         out,
-        "<h2>Texts {}</h2><p class=\"note\">{}: {corpus}, {} of texts, {} stored ({}), in {} tables. {} threads read {} random ids each in a run, \
+        "<h2>Texts {}</h2><p class=\"note\">{}: {corpus}, {} of texts, {} stored ({}), in {} tables. {} threads read {} random ids{} each in a run, \
          beside {} inserts a second; every value that was read was compared with what was stored.</p>",
         if settings.form == "plain" { "as they are" } else { "gzipped" },
         escape(&first.server),
@@ -81,6 +82,7 @@ fn about(out: &mut String, first: &Outcome) {
         settings.tables,
         settings.threads,
         settings.group,
+        if settings.newest { " of newest revisions" } else { "" },
         settings.inserts_per_second,
     );
 }
