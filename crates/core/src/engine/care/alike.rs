@@ -15,13 +15,14 @@
 //! again, unless its leaf is written anew; OPTIMIZE TABLE looks at all.
 
 use super::checkpoints::Urgency;
+use super::walk::LeafWalk;
 use crate::engine::data::tables::Table;
 use crate::engine::data::watch::Watcher;
 use crate::engine::shared::Shared;
 use crate::options::LogLevel;
 use crate::store::ThinnedBundle;
 use crate::sync::Mutex;
-use crate::tree::{Bell, Blob, BlobAddress, Exchange, Looked, Tree, WrittenBundle, MOST_VALUE_BYTES};
+use crate::tree::{Bell, Blob, BlobAddress, Exchange, Looked, Moved, Tree, WrittenBundle, MOST_VALUE_BYTES};
 use crate::types::TreeId;
 use crate::values::bundle::{Content, MOST_CONTENT, MOST_MEMBERS};
 use crate::values::deflated;
@@ -162,7 +163,11 @@ impl Shared {
             return Ok(());
         }
         let listed = self.care.alike.take_listed(self.time.now());
-        let mut work = AlikeWork::new(self, None);
+        let goes_on = || match self.background && !self.care.progress.is_running() {
+            true => Err(Error::Interrupted),
+            false => Ok(()),
+        };
+        let mut work = AlikeWork::new(self, &goes_on);
         let mut result = Ok(());
         for tree in listed.into_values() {
             match work.look_at_tree(&tree) {
@@ -190,15 +195,14 @@ impl Shared {
         if !table.all_trees().iter().any(|tree| tree.is_for_bundles()) {
             return Ok(());
         }
+        let walk = LeafWalk::new(self, table, watch)?;
         // Only what is durable is put together.
         self.checkpoint(false, Urgency::Awaited)?;
         let _looking = self.care.alike.looking.lock();
-        let mut work = AlikeWork::new(self, Some(watch));
+        let goes_on = || walk.tell();
+        let mut work = AlikeWork::new(self, &goes_on);
         for tree in table.all_trees().iter().filter(is_for_bundles) {
-            let mut next = Some(Vec::new());
-            while let Some(key) = next {
-                next = work.see_leaf(tree, &key, Looked::Any)?;
-            }
+            walk.over(tree, |key| work.see_leaf(tree, key, Looked::Any))?;
             let rest = self.care.alike.with_groups(|groups| groups.due(groups.turn(), Some(tree.id())));
             rest.into_iter().try_for_each(|batch| work.prepare(batch))?;
             work.rewrite_sparse(tree)?;
@@ -206,27 +210,21 @@ impl Shared {
         work.exchange()
     }
 
-    /// Has bundles of the tree that lie behind `limit` written anew, to where there is room before it.
-    pub(in crate::engine) fn move_bundles(
-        &self,
-        tree: &Arc<Tree>,
-        limit: u64,
-        watch: Watcher<'_>,
-    ) -> Result<()> {
+    /// Has large values of the tree that lie behind `limit` written anew, to where there is room before it: bundles as
+    /// a whole, and values alone.
+    pub(super) fn move_values(&self, tree: &Arc<Tree>, limit: u64, walk: &LeafWalk<'_>) -> Result<()> {
         let _looking = self.care.alike.looking.lock();
-        let mut work = AlikeWork::new(self, Some(watch));
-        let mut next = Some(Vec::new());
-        while let Some(key) = next {
-            let (far, after) = tree.bundles_behind(&key, limit)?;
-            for bundle in far {
+        let goes_on = || walk.tell();
+        let mut work = AlikeWork::new(self, &goes_on);
+        walk.over(tree, |key| {
+            for bundle in tree.bundles_behind(key, limit)? {
+                (work.goes_on)()?;
                 work.rewrite(tree, &bundle)?;
             }
             // Before the next leaf is looked at, which may name the same ones.
             work.exchange()?;
-            work.tell()?;
-            next = after;
-        }
-        Ok(())
+            tree.relocate_at(key, limit, Moved::Values)
+        })
     }
 }
 
@@ -261,36 +259,23 @@ impl Alike {
 }
 
 /// What one look works with.
-struct AlikeWork<'a, 'w> {
+struct AlikeWork<'a> {
     shared: &'a Shared,
     prepared: Vec<Prepared>,
-    watch: Option<Watcher<'w>>,
-    /// Leaves.
-    done: u64,
+    /// Asked before each value; an error: it ends.
+    goes_on: &'a dyn Fn() -> Result<()>,
     /// Its number.
     pass: u64,
 }
 
-impl<'a, 'w> AlikeWork<'a, 'w> {
-    fn new(shared: &'a Shared, watch: Option<Watcher<'w>>) -> AlikeWork<'a, 'w> {
+impl<'a> AlikeWork<'a> {
+    fn new(shared: &'a Shared, goes_on: &'a dyn Fn() -> Result<()>) -> AlikeWork<'a> {
         let pass = {
             let mut state = shared.care.alike.state.lock();
             state.passes += 1;
             state.passes
         };
-        AlikeWork { shared, prepared: Vec::new(), watch, done: 0, pass }
-    }
-
-    /// Whether to go on.
-    fn tell(&mut self) -> Result<()> {
-        self.done += 1;
-        match &mut self.watch {
-            Some(watch) => watch(self.done),
-            None if self.shared.background && !self.shared.care.progress.is_running() => {
-                Err(Error::Interrupted)
-            }
-            None => Ok(()),
-        }
+        AlikeWork { shared, prepared: Vec::new(), goes_on, pass }
     }
 
     /// Looks at what was written of a tree since the last look.
@@ -316,7 +301,7 @@ impl<'a, 'w> AlikeWork<'a, 'w> {
                 .insert(tree.id(), (tree.clone(), self.shared.time.now()));
         }
         for value in values {
-            self.tell()?;
+            (self.goes_on)()?;
             let Some(extent) = value.blob.extent().filter(|_| value.key.len() <= MOST_KEY_BYTES) else {
                 continue;
             };
@@ -350,7 +335,7 @@ impl<'a, 'w> AlikeWork<'a, 'w> {
         let mut candidates = Vec::new();
         let mut bytes = 0;
         for value in &batch.waiting {
-            self.tell()?;
+            (self.goes_on)()?;
             let Some(blob) = tree.value_in(&value.key, value.offset)? else { continue };
             let Some(old) = blob.address().filter(|at| at.member.is_none()) else { continue };
             let Some(content) = content(&tree, &blob)? else { continue };
@@ -383,7 +368,7 @@ impl<'a, 'w> AlikeWork<'a, 'w> {
             let Some(last) = sparse.last() else { return result };
             after = last.address.offset;
             for bundle in &sparse {
-                self.tell()?;
+                (self.goes_on)()?;
                 result = unless_interrupted(result, self.rewrite(tree, bundle))?;
             }
         }

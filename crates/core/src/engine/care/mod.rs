@@ -8,6 +8,7 @@
 //! | `damaged.rs` | tables that are closed because their files cannot be read |
 //! | `snapshots.rs` | what old snapshots hold, and when they give way |
 //! | `alike.rs` | putting large values together that are alike |
+//! | `walk.rs` | walks over the leaves of a table |
 //! | `pack.rs` | giving back what a table has more than it needs |
 
 pub(super) mod alike;
@@ -18,6 +19,7 @@ pub(super) mod pack;
 pub(super) mod pause;
 mod progress;
 pub(super) mod snapshots;
+mod walk;
 
 use self::alike::Alike;
 use self::background::Rounds;

@@ -222,14 +222,8 @@ impl Tree {
         Ok(is_there.then(|| blob.clone()))
     }
 
-    /// Bundles behind `limit` that the leaf with `key` names, as if nothing of them were dead; and where the walk goes
-    /// on.
-    pub(crate) fn bundles_behind(
-        &self,
-        key: &[u8],
-        limit: u64,
-    ) -> Result<(Vec<ThinnedBundle>, Option<Vec<u8>>)> {
-        self.shared.context.cache.make_room()?;
+    /// Bundles behind `limit` that the leaf with `key` names, as if nothing of them were dead.
+    pub(crate) fn bundles_behind(&self, key: &[u8], limit: u64) -> Result<Vec<ThinnedBundle>> {
         let (leaf, view) = self.leaf_of(key)?;
         let base = leaf.base(leaf.node(), &view)?;
         let bundle = |at: BlobAddress| {
@@ -240,7 +234,7 @@ impl Tree {
             base.blobs().iter().filter_map(|blob| blob.address().and_then(bundle)).collect();
         bundles.sort_unstable_by_key(|bundle| bundle.address.offset);
         bundles.dedup();
-        Ok((bundles, view.next_key()))
+        Ok(bundles)
     }
 
     /// Values of a bundle whose rows name it still, by their numbers, with their keys.

@@ -28,25 +28,12 @@ impl Tree {
     pub(in crate::tree) fn list_unconverted(&self) -> Result<bool> {
         let Some(mut next) = self.unconverted.lock().clone() else { return Ok(false) };
         for _ in 0..LEAVES_PER_CHECKPOINT {
-            let node = self.find_leaf(&next)?;
-            let Some(leaf) = node.leaf() else { break };
-            let mut state = leaf.latch();
-            let view = leaf.view();
-            if !view.holds(&next) {
-                // A split came between; the next descent finds the leaf.
-                continue;
-            }
-            if state.copies.durable().is_some() {
-                state.copies.forget_ahead();
-                self.list_dirty(&state, &node);
-            }
-            match &view.high {
-                Some(high) => next = high.to_vec(),
-                None => {
-                    *self.unconverted.lock() = None;
-                    return Ok(false);
-                }
-            }
+            let leaf = self.relocate_block(&next, 0)?;
+            let Some(key) = leaf.view().next_key() else {
+                *self.unconverted.lock() = None;
+                return Ok(false);
+            };
+            next = key;
         }
         if let Some(place) = &mut *self.unconverted.lock() {
             *place = next;

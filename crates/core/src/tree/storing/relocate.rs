@@ -27,20 +27,24 @@ impl Tree {
     /// Has the leaf that holds `key`, and the pages above it, leave the part of the file behind `limit` with the next
     /// checkpoint. Where the walk goes on; `None`: that was the last leaf.
     pub(crate) fn relocate_at(&self, key: &[u8], limit: u64, moved: Moved) -> Result<Option<Vec<u8>>> {
-        let (leaf, _) = self.leaf_of(key)?;
-        {
-            let mut state = leaf.latch();
-            let durable = state.copies.durable();
-            if durable.is_some_and(|image| image.extent.address().offset >= limit) {
-                state.copies.forget_ahead();
-                self.list_dirty(&state, leaf.node());
-            }
-        }
+        let leaf = self.relocate_block(key, limit)?;
         if moved == Moved::Values {
             self.relocate_values(&leaf, limit)?;
         }
         self.relocate_pages(key, limit)?;
         Ok(leaf.view().next_key())
+    }
+
+    /// The leaf that holds `key`; if its block lies behind `limit`, the next checkpoint writes it anew.
+    pub(super) fn relocate_block(&self, key: &[u8], limit: u64) -> Result<LeafRef> {
+        let (leaf, _) = self.leaf_of(key)?;
+        let mut state = leaf.latch();
+        if state.copies.durable().is_some_and(|image| image.extent.address().offset >= limit) {
+            state.copies.forget_ahead();
+            self.list_dirty(&state, leaf.node());
+        }
+        drop(state);
+        Ok(leaf)
     }
 
     fn relocate_pages(&self, key: &[u8], limit: u64) -> Result<()> {
@@ -63,7 +67,6 @@ impl Tree {
     /// The leaf gets copies of those of its large values that lie behind `limit`, unless it changes meanwhile. One at a
     /// time is in memory.
     fn relocate_values(&self, leaf: &LeafRef, limit: u64) -> Result<()> {
-        self.shared.context.cache.make_room()?;
         // Bundles are moved as a whole (`bundles.rs`).
         let is_far = |blob: &Arc<Blob>| {
             blob.is_alone() && blob.extent().is_some_and(|at| at.address().offset >= limit)

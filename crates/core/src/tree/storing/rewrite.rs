@@ -18,7 +18,6 @@ pub type Rewriter<'a> = &'a mut dyn FnMut(&[u8], &[u8], &mut Vec<u8>) -> Result<
 impl Tree {
     /// Exchanges the rows of the leaf that holds `key`. Where the walk goes on; `None`: that was the last leaf.
     pub(crate) fn rewrite_at(&self, key: &[u8], rewrite: Rewriter<'_>) -> Result<Option<Vec<u8>>> {
-        self.shared.context.cache.make_room()?;
         let (leaf, _) = self.leaf_of(key)?;
         // One large value at a time is in memory.
         let came = self.exchange_base(&leaf, MOST_TRIES, |base| {
