@@ -61,6 +61,12 @@ pub fn write(
         let (bytes, maximum) = (described.len() as u64, u64::from(MAX_DESCRIPTION_BYTES));
         return Err(Error::TooLarge { what: "description of a table", bytes, maximum });
     }
+    debug_assert_eq!(HEADER_BYTES + described.len() as u64, begin, "the first block is overwritten");
+    debug_assert_eq!(
+        Description::decode(&described).as_ref(),
+        Some(&*description),
+        "no import can read this"
+    );
     target.write_at(HEADER_BYTES, &described)?;
     target.sync()?;
     let mut header = MAGIC.to_vec();
@@ -75,7 +81,9 @@ pub fn write(
 
 impl Blocks<'_> {
     fn copy(&mut self, at: &BlockAddress) -> Result<()> {
-        self.buffer.extend_from_slice(&self.space.stored(at)?);
+        let stored = self.space.stored(at)?;
+        debug_assert_eq!(stored.len(), at.stored_bytes as usize, "the next block is elsewhere");
+        self.buffer.extend_from_slice(&stored);
         (self.watch)(u64::from(at.stored_bytes))?;
         match self.buffer.len() < WRITTEN_AT_ONCE {
             true => Ok(()),

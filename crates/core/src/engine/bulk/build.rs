@@ -95,6 +95,7 @@ impl TreeBuild {
 
     /// Takes over the entries of sorters that [`TreeBuild::sorters`] made.
     pub(in crate::engine) fn take(&mut self, sorters: Vec<Sorter>) -> Result<()> {
+        debug_assert_eq!(sorters.len(), self.parts.len(), "entries of a tree would be left out");
         self.parts.iter_mut().zip(sorters).try_for_each(|(part, sorter)| part.sorter.absorb(sorter))
     }
 
@@ -217,8 +218,9 @@ fn append(shared: &Arc<Shared>, part: Part, duplicates: &Duplicates, watch: &Wat
 fn load(part: Part, duplicates: &Duplicates, watch: &Watch<'_>) -> Result<()> {
     let tree = part.tree.clone();
     let mut loader = TreeLoader::new(&tree);
-    if part.watched(duplicates, watch, |key, value| loader.push(key, value))?.is_some() {
+    if let Some(taken) = part.watched(duplicates, watch, |key, value| loader.push(key, value))? {
         let entries = loader.finish()?;
+        debug_assert_eq!(entries, taken, "not all entries are in the tree");
         tree.add_entries(entries as i64);
     }
     Ok(())

@@ -162,6 +162,7 @@ impl IndexCheck {
         let reader = txn.reader(View::Snapshot);
         let fed = feed_rows((&rows, reader), self.threads, sinks, maker, watch)?;
         for feed in fed {
+            debug_assert_eq!(feed.parts(), self.wanted.len(), "entries of a tree would be left out");
             for (all, part) in self.wanted.iter_mut().zip(feed.into_parts()) {
                 match (all, part) {
                     (Sink::Sort(all), Sink::Sort(part)) => all.absorb(part)?,

@@ -177,6 +177,7 @@ impl<'a> Scan<'a> {
         watch: &'a Watch<'a>,
     ) -> Result<Scan<'a>> {
         let cuts = rows.cuts(threads * RANGES_PER_THREAD)?;
+        debug_assert!(cuts.is_sorted_by(|a, b| a < b), "a row would be in two ranges");
         Ok(Scan { rows, reader, cuts, next_range: AtomicUsize::new(0), watch })
     }
 

@@ -142,6 +142,7 @@ impl OnlineBuild {
         watch: impl Fn(u64) -> Result<()> + Sync,
     ) -> Result<u64> {
         let Turn { view, keys, again } = self.keys.turn(&self.shared, self.label)?;
+        debug_assert!(view.timestamp() >= self.view.timestamp(), "a turn goes back");
         let watch = Watch::new(&watch);
         let rows = self.table.tree(0).clone();
         let mut differences = Differences::new(self, make);
@@ -194,6 +195,7 @@ impl OnlineBuild {
         let mut done = 0;
         while sorted.advance()? {
             let (place, change) = sorted.entry();
+            debug_assert!(&*group.place <= place, "a key is changed in two groups");
             if group.place != place {
                 writer.settle(&mut group)?;
                 group.place.extend_from_slice(place);
@@ -302,6 +304,7 @@ impl Group {
         } else if kind == Change::Waits as u8 {
             self.waited.push(value.to_vec());
         } else {
+            debug_assert_eq!(kind, Change::Comes as u8, "no change of an entry");
             self.come.push(value.to_vec());
         }
         match (self.waited.len() + self.come.len() > MOST_WAITING, self.place.split_first_chunk::<4>()) {

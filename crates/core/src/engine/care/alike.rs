@@ -413,6 +413,7 @@ impl<'a> AlikeWork<'a> {
             return Ok(());
         }
         let news = bundle.blobs();
+        debug_assert_eq!(news.len(), members.len(), "a row would not name its value");
         let exchange = |(((key, _), old), new)| Exchange { key, old, new };
         let exchanges = members.into_iter().zip(olds).zip(news).map(exchange).collect();
         let (tree, bundle) = (tree.clone(), Some(bundle));

@@ -46,6 +46,7 @@ impl Damaged {
 
     /// A checkpoint is durable.
     pub(in crate::engine) fn checkpoint_durable(&mut self, capture: &Capture) {
+        debug_assert!(capture.replay_from >= self.replay_from, "a replay would need log that is released");
         self.contained.clone_from(&capture.counted);
         self.replay_from = capture.replay_from;
     }

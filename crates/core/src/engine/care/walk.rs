@@ -51,6 +51,7 @@ impl<'a> LeafWalk<'a> {
         tree: &Arc<Tree>,
         mut step: impl FnMut(&[u8]) -> Result<Option<Vec<u8>>>,
     ) -> Result<()> {
+        debug_assert_eq!(tree.space().id(), self.space.id(), "a tree of another file");
         // Some stay dirty whatever checkpoints write: those count for no round.
         let mut unwritten = tree.dirty_leaves();
         let mut key = Vec::new();
