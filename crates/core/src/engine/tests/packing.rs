@@ -173,3 +173,43 @@ fn a_table_in_memory_alone_is_packed_without_a_checkpoint() {
     assert_eq!(engine.statistics().checkpoints, checkpoints);
     assert_rows(&engine, &table, |row| row < 5000 && row % 2 == 0);
 }
+
+#[test]
+fn rows_that_were_rewritten_before_an_interruption_stay_so_after_a_checkpoint() {
+    let (mut fs, mut engine, mut table) = with_table(5);
+    fill(&engine, &table, |_| true);
+    engine.checkpoint().unwrap();
+    let mut rewrite = |_: &[u8], row: &[u8], to: &mut Vec<u8>| {
+        to.extend_from_slice(row);
+        to.push(7);
+        Ok(row.len() % 2 == 0)
+    };
+    for most in [64, u64::MAX] {
+        let mut looks = 0;
+        let mut stop = |done: u64| {
+            looks += 1;
+            assert_eq!(done, looks * 16);
+            if done >= most {
+                Err(Error::Interrupted)
+            } else {
+                Ok(())
+            }
+        };
+        let outcome = engine.rewrite_rows(&table, 0, &mut rewrite, &mut stop);
+        assert_eq!(outcome.is_ok(), most == u64::MAX, "{outcome:?}");
+        engine.checkpoint().unwrap();
+        drop(table);
+        (fs, engine) = crash(&fs, engine);
+        table = engine.open_table("t").unwrap();
+        let rows = all(&engine, table.tree(0));
+        assert_eq!(rows.len(), ROWS as usize);
+        // The walk has come by the first ones.
+        let done = rows.values().take_while(|row| row.len() % 2 == 1).count();
+        assert!(done > 0 && (done == rows.len()) == (most == u64::MAX), "{done} rows");
+        for (n, row) in (0..ROWS).zip(rows.values()) {
+            let expected = if (n as usize) < done { [value(n), vec![7]].concat() } else { value(n) };
+            assert!(*row == expected, "row {n}");
+        }
+    }
+    drop(fs);
+}
