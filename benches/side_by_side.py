@@ -16,7 +16,7 @@ import sys
 
 from comparison import Side, machine
 from linkbench import operations_of, server_options
-from sysbench import WORKLOADS, parse
+from sysbench import WORKLOADS, command_of, parse
 
 
 class BusySide(Side):
@@ -87,9 +87,8 @@ class SysbenchSide(BusySide):
 
     def bench(self, workload, tables, *what, output=None):
         """Starts one command of sysbench."""
-        return self.client("sysbench", workload, "--db-driver=mysql", f"--mysql-socket={self.server.socket}", "--mysql-user=root",
-                           f"--mysql-db={self.database}", f"--mysql-storage-engine={self.engine}", f"--tables={tables}",
-                           f"--table-size={self.arguments.rows}", f"--threads={self.arguments.requesters}", *what, output=output)
+        call = command_of(self.server, self.database, self.engine, workload, tables, self.arguments.rows, self.arguments.requesters, *what)
+        return self.client(*call, output=output)
 
     def load(self):
         """Starts to fill the tables."""

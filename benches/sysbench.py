@@ -37,6 +37,15 @@ WORKLOADS = [
 LOCK_CONFLICTS = "1213,1020,1205"
 
 
+def command_of(server, schema, engine, workload, tables, rows, threads, *options):
+    """The call of sysbench for a server and a database of it."""
+    return [
+        "sysbench", workload, "--db-driver=mysql", f"--mysql-socket={server.socket}", "--mysql-user=root", f"--mysql-db={schema}",
+        f"--mysql-storage-engine={engine}", f"--mysql-ignore-errors={LOCK_CONFLICTS}", f"--tables={tables}", f"--table-size={rows}",
+        f"--threads={threads}", *options,
+    ]
+
+
 class Clients(Comparison):
     """A server whose clients are processes of sysbench, with tables of `rows` rows each."""
 
@@ -44,11 +53,7 @@ class Clients(Comparison):
 
     def sysbench(self, engine, workload, tables, threads, command, *options, limit=None):
         """Runs sysbench to its end; returns its output, and what went wrong or None."""
-        call = [
-            "sysbench", workload, "--db-driver=mysql", f"--mysql-socket={self.server.socket}", "--mysql-user=root",
-            f"--mysql-db={database(engine)}", f"--mysql-storage-engine={engine}", f"--mysql-ignore-errors={LOCK_CONFLICTS}",
-            f"--tables={tables}", f"--table-size={self.rows}", f"--threads={threads}", *options, command,
-        ]
+        call = command_of(self.server, database(engine), engine, workload, tables, self.rows, threads, *options, command)
         try:
             done = subprocess.run(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                   timeout=limit, check=False)

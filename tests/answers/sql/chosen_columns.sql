@@ -69,7 +69,7 @@ begin
 end//
 delimiter ;
 call each_alone();
-# In memory of a transaction, and of one that began before.
+# With changes that the transaction has made and not committed, and then without.
 begin;
 update t set t1 = t1 + 1, m3 = -m3, v = concat(v, '!'), tx = null where id % 3 = 0 and t1 < 100;
 delete from t where id % 10 = 4;

@@ -190,7 +190,7 @@ impl LockManager {
     /// Opens an owner. The victim of a deadlock is the waiter in it with the highest `victim_preference`, among those
     /// the one with the smallest weight ([`LockOwner::set_weight`]), among those the one that began to wait last.
     pub fn open(&self, txn: TxnId, victim_preference: i32) -> LockOwner {
-        LockOwner::new(self.shared.clone(), Party::new(txn, victim_preference))
+        LockOwner::new(self.shared.clone(), Arc::new(Party::new(txn, victim_preference)))
     }
 
     /// Wakes `txn` if it waits, so that it asks its request's `interrupted`.

@@ -53,15 +53,15 @@ pub(super) struct Party {
 }
 
 impl Party {
-    pub(super) fn new(txn: TxnId, preference: i32) -> Arc<Party> {
-        Arc::new(Party {
+    pub(super) fn new(txn: TxnId, preference: i32) -> Party {
+        Party {
             txn,
             weight: AtomicU64::new(0),
             preference: AtomicI32::new(preference),
             wait: Mutex::new(Wait { number: 0, standing: Standing::Idle, interrupted: false }),
             woken: Condvar::new(),
             entries: Mutex::new(Vec::new()),
-        })
+        }
     }
 
     /// It is another transaction's from now on, in the same memory if nobody else knows of it any more.
@@ -69,12 +69,9 @@ impl Party {
         match Arc::get_mut(party) {
             Some(party) => {
                 debug_assert!(party.entries.get_mut().is_empty(), "entries that nobody has given back");
-                party.txn = txn;
-                *party.weight.get_mut() = 0;
-                *party.preference.get_mut() = 0;
-                *party.wait.get_mut() = Wait { number: 0, standing: Standing::Idle, interrupted: false };
+                *party = Party::new(txn, 0);
             }
-            None => *party = Party::new(txn, 0),
+            None => *party = Arc::new(Party::new(txn, 0)),
         }
     }
 

@@ -31,18 +31,9 @@ pub struct Fate {
 }
 
 impl Fate {
-    fn new(time: &Time) -> Arc<Fate> {
+    fn new(time: &Time) -> Fate {
         let (gave_way, warned) = (AtomicBool::new(false), AtomicBool::new(false));
-        Arc::new(Fate { time: time.clone(), since: time.now(), gave_way, end: OnceLock::new(), warned })
-    }
-
-    /// That of another snapshot, which is taken now.
-    fn begin(&mut self, time: &Time) {
-        self.since = time.now();
-        if self.end.take().is_some() || *self.warned.get_mut() {
-            *self.gave_way.get_mut() = false;
-            *self.warned.get_mut() = false;
-        }
+        Fate { time: time.clone(), since: time.now(), gave_way, end: OnceLock::new(), warned }
     }
 
     /// [`Error::SnapshotTooOld`] if it had to give way. To be asked *after* the view to be read was got hold of.
@@ -194,7 +185,7 @@ pub struct SnapshotGuard {
 
 impl SnapshotGuard {
     pub(super) fn new(clock: &Arc<Clock>, label: u64, internal: bool) -> SnapshotGuard {
-        let fate = Fate::new(&clock.registry().time);
+        let fate = Arc::new(Fate::new(&clock.registry().time));
         let (timestamp, slot) =
             clock.registry().register(label, internal, fate.clone(), || clock.last_committed());
         SnapshotGuard { clock: clock.clone(), timestamp, fate, slot: Some(slot) }
@@ -223,9 +214,9 @@ impl SnapshotGuard {
         debug_assert!(self.slot.is_none(), "a snapshot that has not ended is taken anew");
         let (clock, registry) = (&self.clock, self.clock.registry());
         match Arc::get_mut(&mut self.fate) {
-            Some(fate) => fate.begin(&registry.time),
+            Some(fate) => *fate = Fate::new(&registry.time),
             // Somebody has it on a list.
-            None => self.fate = Fate::new(&registry.time),
+            None => self.fate = Arc::new(Fate::new(&registry.time)),
         }
         let (timestamp, slot) = registry.register(label, false, self.fate.clone(), || clock.last_committed());
         (self.timestamp, self.slot) = (timestamp, Some(slot));

@@ -6,7 +6,6 @@ use crate::engine::data::tables::Table;
 use crate::engine::shared::Shared;
 use crate::lock::LockOutcome;
 use crate::log::CounterChange;
-use crate::options::CommitFlush;
 use crate::tree::{Reader, Tree};
 use crate::types::{Isolation, LockMode, Timestamp, TxnId, View, WaitRequest, WriteOp};
 use crate::{Error, Result};
@@ -498,24 +497,18 @@ impl Transaction {
 
     /// What becomes of one that is not ended and has no handle any more.
     fn abandon(&mut self) {
-        let Some(mut work) = self.work.take() else { return };
-        match work.phase {
-            Phase::Prepared => {
-                work.close_snapshot();
-                self.shared.undecided.prepared.leave(work);
+        match self.work.as_ref().map(|work| work.phase) {
+            Some(Phase::Prepared) => {
+                if let Some(mut work) = self.work.take() {
+                    work.close_snapshot();
+                    self.shared.undecided.prepared.leave(work);
+                }
             }
-            Phase::Active => {
-                // There is nothing to fail: see there.
-                let _ = work.rollback(&self.shared, CommitFlush::Lazy);
-            }
-            // Decided: only the end is missing.
-            Phase::Published | Phase::PublishedUnlogged => {
-                let xid = work.xid.clone();
-                let flush = self.shared.settings.commit_flush();
-                // A failure has turned the engine read-only.
-                let _ = work.commit(&self.shared, flush);
-                self.forget(xid);
-            }
+            // There is nothing to fail: see there.
+            Some(Phase::Active) => drop(self.try_rollback()),
+            // Decided: only the end is missing. A failure has turned the engine read-only.
+            Some(Phase::Published | Phase::PublishedUnlogged) => drop(self.commit_in_place()),
+            None => {}
         }
     }
 

@@ -66,7 +66,7 @@ impl Log {
         let failed = settle(&mut queue, outcome, entries.drain(written..), void.into_iter());
         queue.unpublished -= 1;
         keep_memory(&mut queue.group.entries, entries);
-        let keep = panic.is_none() && !sync && !queue.group.sync && !queue.group.members.is_empty();
+        let keep = panic.is_none() && may_stay(&queue, sync);
         match keep {
             true => self.lead(queue),
             false => hand_on(&mut queue),
@@ -123,13 +123,12 @@ impl Log {
         debug_assert!(queue.unpublished >= closures, "each closure was counted when it was queued");
         queue.unpublished -= closures;
         // The lead goes on before this group is told, so that the device does not wait.
-        let keep =
-            may_keep && panic.is_none() && !sync && !queue.group.sync && !queue.group.members.is_empty();
+        let keep = may_keep && panic.is_none() && may_stay(&queue, sync);
         if !keep {
             hand_on(&mut queue);
         }
         drop(queue);
-        for (i, member) in members.drain(..).enumerate() {
+        for (i, member) in members.into_iter().enumerate() {
             let outcome = match &failed {
                 Some(error) if i >= told => Err(error.clone()),
                 _ => Ok(()),
@@ -203,6 +202,12 @@ fn settle(
         }
         Err(Failure::Fatal(error)) => Some(queue.poison_by(error)),
     }
+}
+
+/// Whether the lead may stay where it is for the next group: neither that nor the last one, `synced` or not, waits for
+/// the device.
+fn may_stay(queue: &Queue, synced: bool) -> bool {
+    !synced && !queue.group.sync && !queue.group.members.is_empty()
 }
 
 /// The lead goes to the first who waits for the next group.
