@@ -178,7 +178,7 @@ pub fn plan(fs: &SimulatedFileSystem, fault: Fault, after: u64) {
     match fault {
         Fault::Enospc => fs.fail_from(after, fault),
         // What opens something is one of some ten operations.
-        Fault::Emfile if after % 2 == 0 => fs.fail_from(after / 8, fault),
+        Fault::Emfile if after.is_multiple_of(2) => fs.fail_from(after / 8, fault),
         Fault::Emfile => fs.fail_after(after / 8, fault),
         Fault::PowerCut | Fault::Eio => fs.fail_after(after, fault),
     }

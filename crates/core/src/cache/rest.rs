@@ -53,7 +53,7 @@ impl Rest {
     /// What the cache has to count in addition, of a budget of so many bytes of which `used` are; mostly nothing, since
     /// it is not the time to look. Never waits.
     pub(super) fn look(&self, used: u64, budget: u64) -> i64 {
-        if self.changes.fetch_add(1, Ordering::Relaxed) % CHANGES_PER_LOOK != 0 {
+        if !self.changes.fetch_add(1, Ordering::Relaxed).is_multiple_of(CHANGES_PER_LOOK) {
             return 0;
         }
         let Some(_looking) = self.looking.try_lock() else { return 0 };

@@ -192,7 +192,10 @@ impl LockOwner {
             self.covered.entry(tree).or_default().add(ends);
             let rows = gathered.take_run();
             self.give_to_cover(rows, mode);
-        } else if gathered.len() % LOOK_AT_MEMORY == 0 && self.may_widen && self.shared.account.is_over() {
+        } else if gathered.len().is_multiple_of(LOOK_AT_MEMORY)
+            && self.may_widen
+            && self.shared.account.is_over()
+        {
             return self.widen(tree, mode);
         }
         Ok(())

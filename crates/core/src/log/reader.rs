@@ -185,7 +185,7 @@ impl<'a> Segments<'a> {
         let mut scanned = Scanned { end: start, synced: start, newest: start };
         let mut reader = SegmentReader::open(self.fs, self.dir, start)?;
         // Usually `from` is where a record begins; if none begins there, they are followed from the segment's start.
-        let inside = index == 0 && self.from % 8 == 0 && self.from - start < reader.len;
+        let inside = index == 0 && self.from.is_multiple_of(8) && self.from - start < reader.len;
         if inside && reader.header(self.from)?.is_some() {
             scanned.end = self.from;
         }

@@ -83,7 +83,7 @@ fn bytes_of(size: usize) -> usize {
 /// What is mapped for it; None: it is the C library's.
 fn mapped(layout: &Layout) -> Option<usize> {
     let is_large = layout.size() > LEAST_BYTES && layout.align() <= ODD;
-    (is_large && LEAST_BYTES / STEPS % page_bytes() == 0).then(|| size_of(layout.size()))
+    (is_large && (LEAST_BYTES / STEPS).is_multiple_of(page_bytes())).then(|| size_of(layout.size()))
 }
 
 /// One that is kept, of a size that is wanted, with whatever stands in it: where it begins, and its size.
@@ -164,7 +164,7 @@ fn give_back(start: usize, size: usize) {
 
 /// Whether what begins there is a mapping: what [`odd`] allocates never begins at a page.
 fn is_mapping(start: *mut u8) -> bool {
-    start as usize % page_bytes() == 0
+    (start as usize).is_multiple_of(page_bytes())
 }
 
 /// The layout of what is allocated in place of a mapping: [`ODD`] bytes before it are nobody's.
@@ -294,7 +294,9 @@ mod tests {
         for bytes in (LEAST_BYTES + 1..1 << 20).step_by(37).chain([usize::MAX >> 3, 1 << 40, (1 << 40) + 1]) {
             let size = size_of(bytes);
             assert!(bytes_of(size) >= bytes && bytes_of(size - 1) < bytes, "{bytes}");
-            assert!(bytes_of(size) - bytes <= bytes / STEPS && bytes_of(size) % (LEAST_BYTES / STEPS) == 0);
+            assert!(
+                bytes_of(size) - bytes <= bytes / STEPS && bytes_of(size).is_multiple_of(LEAST_BYTES / STEPS)
+            );
             assert!(size < 4096, "the number of a size stands below a page");
         }
     }
@@ -320,7 +322,7 @@ mod tests {
                             true => Heap.alloc_zeroed(layout(wanted, align)),
                             false => Heap.alloc(layout(wanted, align)),
                         };
-                        prop_assert!(new as usize % align == 0 && !new.is_null());
+                        prop_assert!((new as usize).is_multiple_of(align) && !new.is_null());
                         let slice = std::slice::from_raw_parts_mut(new, wanted);
                         prop_assert!(!zeroed || slice.iter().all(|byte| *byte == 0));
                         slice.fill(number as u8);

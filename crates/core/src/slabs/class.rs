@@ -332,7 +332,7 @@ impl Class {
 fn together(slot_bytes: usize) -> Option<usize> {
     match page_bytes() / slot_bytes {
         0 => Some(1),
-        many => (page_bytes() % slot_bytes == 0).then_some(many),
+        many => page_bytes().is_multiple_of(slot_bytes).then_some(many),
     }
 }
 

@@ -72,7 +72,7 @@ impl BlockAddress {
             Compression::None => address.stored_bytes == address.raw_bytes && address.dictionary == 0,
             _ => address.stored_bytes < address.raw_bytes,
         };
-        let placed = address.offset % SMALLEST_UNIT == 0 && address.offset < MAX_FILE_BYTES;
+        let placed = address.offset.is_multiple_of(SMALLEST_UNIT) && address.offset < MAX_FILE_BYTES;
         (plausible && placed).then_some(address)
     }
 

@@ -42,7 +42,7 @@ impl Doubts {
             return true;
         }
         self.in_vain.store(in_vain.wrapping_add(1).max(TRIED_IN_VAIN), Ordering::Relaxed); // Relaxed: see above
-        in_vain % TRIED_EVERY == 0
+        in_vain.is_multiple_of(TRIED_EVERY)
     }
 
     fn note(&self, succeeded: bool) {

@@ -234,7 +234,7 @@ mod tests {
                     while last.number < VALUES {
                         let next = published.load();
                         assert!(next.number >= last.number, "{} after {}", next.number, last.number);
-                        last = if next.number % 3 == 0 { next.clone() } else { next };
+                        last = if next.number.is_multiple_of(3) { next.clone() } else { next };
                     }
                 });
             }

@@ -162,7 +162,7 @@ pub(super) fn begins_stored(stream: &[u8]) -> bool {
 
 /// A zlib header without a dictionary.
 fn is_zlib(value: &[u8]) -> bool {
-    matches!(value, [ZLIB, flags, ..] if flags & 0x20 == 0 && u16::from_be_bytes([ZLIB, *flags]) % 31 == 0)
+    matches!(value, [ZLIB, flags, ..] if flags & 0x20 == 0 && u16::from_be_bytes([ZLIB, *flags]).is_multiple_of(31))
 }
 
 /// Bytes that a length needs.

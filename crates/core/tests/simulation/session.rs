@@ -320,7 +320,7 @@ impl<'a> Session<'a> {
         let alike = self.random.percent(40).then(|| self.random.below(1000));
         for i in 0..50 + self.random.below(200) as u32 {
             let key = [&b"run/"[..], &run.to_be_bytes(), &i.to_be_bytes()].concat();
-            if deleted && i as usize % stays == 0 {
+            if deleted && (i as usize).is_multiple_of(stays) {
                 continue;
             }
             let content = || match alike {

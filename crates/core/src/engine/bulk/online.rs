@@ -370,7 +370,7 @@ impl<'a> Writer<'a> {
         self.txn.aim(cursor);
         self.txn.write(tree, key, op)?;
         self.writes += 1;
-        if self.writes % WRITES == 0 {
+        if self.writes.is_multiple_of(WRITES) {
             std::mem::replace(&mut self.txn, transaction(self.build)).commit()?;
         }
         Ok(())

@@ -65,7 +65,7 @@ impl<'a> LeafWalk<'a> {
             self.done.set(self.done.get() + 1);
             let Some(next) = next? else { return Ok(()) };
             key = next;
-            if self.done.get() % STEPS_BETWEEN_LOOKS != 0 {
+            if !self.done.get().is_multiple_of(STEPS_BETWEEN_LOOKS) {
                 continue;
             }
             self.tell()?;

@@ -11,7 +11,7 @@ fn value(row: u32) -> Vec<u8> {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 33) as u8
     };
-    let bytes = if row % 200 == 0 { 6000 } else { 100 };
+    let bytes = if row.is_multiple_of(200) { 6000 } else { 100 };
     (0..bytes).map(|_| next()).collect()
 }
 
@@ -182,7 +182,7 @@ fn rows_that_were_rewritten_before_an_interruption_stay_so_after_a_checkpoint() 
     let mut rewrite = |_: &[u8], row: &[u8], to: &mut Vec<u8>| {
         to.extend_from_slice(row);
         to.push(7);
-        Ok(row.len() % 2 == 0)
+        Ok(row.len().is_multiple_of(2))
     };
     for most in [64, u64::MAX] {
         let mut looks = 0;

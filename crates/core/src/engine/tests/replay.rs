@@ -241,7 +241,7 @@ fn left_by(seed: u64) -> (SimulatedFileSystem, u64) {
     }
     let mut history = History { engine: &engine, random: Random(seed), xids: 0, appended: 0 };
     (0..120).for_each(|_| history.step());
-    let left = if seed % 2 == 0 { fs.kill() } else { fs.crash() };
+    let left = if seed.is_multiple_of(2) { fs.kill() } else { fs.crash() };
     (left, history.xids)
 }
 

@@ -187,7 +187,7 @@ fn its_file_is_paid_for_by_the_budget_of_temporary_data() {
     assert!(engine.shared.context.spill.used_bytes() <= 512 << 10);
     // What was committed before is there.
     let rows = all(&engine, table.tree(0)).len();
-    assert!(rows > 500 && rows % 100 == 0, "{rows}");
+    assert!(rows > 500 && rows.is_multiple_of(100), "{rows}");
     engine.drop("m", IfPrepared::Refuse).unwrap();
     drop(table);
     put(&engine, file.tree(0), &[("others", "go on")]);

@@ -39,7 +39,7 @@ impl StructureCount {
     /// The structure latch is held.
     pub(in crate::tree) fn begin(&self) -> Changing<'_> {
         let before = self.0.fetch_add(1, Ordering::SeqCst);
-        debug_assert!(before % 2 == 0, "two changes of the structure at once");
+        debug_assert!(before.is_multiple_of(2), "two changes of the structure at once");
         Changing(self)
     }
 

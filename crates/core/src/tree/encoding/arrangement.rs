@@ -82,7 +82,7 @@ impl Arrangement {
         }
         let blocks = self.blocks;
         self.blocks += 1;
-        blocks % TRIED_EVERY == 0 || matches!(blocks, 4 | 16 | 64)
+        blocks.is_multiple_of(TRIED_EVERY) || matches!(blocks, 4 | 16 | 64)
     }
 
     fn columns(&self) -> Columns {

@@ -331,7 +331,7 @@ fn rows_that_come_and_go_on_threads_are_where_a_look_up_finds_them_while_leaves_
             bench.commit(&keys.map(|n| (key(n), is_gone.then(|| row(n).1))).collect::<Vec<_>>());
             for _ in 0..20 {
                 let n = random.below(ROWS);
-                let is_there = n % STAYS == 0 || !gone[(n / 200) as usize];
+                let is_there = n.is_multiple_of(STAYS) || !gone[(n / 200) as usize];
                 assert_eq!(cursor.get(&LATEST, &key(n)).unwrap(), is_there);
             }
         }

@@ -339,7 +339,7 @@ fn threads_find_what_they_wrote_while_the_tree_is_packed() {
             bench.commit(&keys.map(|n| (key(n), is_gone.then(|| row(n).1))).collect::<Vec<_>>());
             for _ in 0..20 {
                 let n = random.below(ROWS);
-                let is_there = n % 2 == 0 || !gone[(n / 200) as usize];
+                let is_there = n.is_multiple_of(2) || !gone[(n / 200) as usize];
                 assert_eq!(cursor.get(&LATEST, &key(n)).unwrap(), is_there);
             }
         }

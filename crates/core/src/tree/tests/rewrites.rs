@@ -9,7 +9,7 @@ const NEW: u8 = 2;
 
 /// A row in its old form: short, or a large value.
 fn old_form(n: u64) -> Vec<u8> {
-    let bytes = if n % 50 == 0 { 3000 } else { 60 };
+    let bytes = if n.is_multiple_of(50) { 3000 } else { 60 };
     let mut value = vec![OLD];
     value.extend((0..bytes).map(|i: u64| (i * n % 251) as u8));
     value

@@ -209,7 +209,7 @@ impl<'a> ChunkRef<'a> {
     fn begin(self) -> Result<u32, Changed> {
         // Acquire: what is read after it is not older.
         let sequence = self.get().sequence.load(Ordering::Acquire);
-        (sequence % 2 == 0).then_some(sequence).ok_or(Changed)
+        sequence.is_multiple_of(2).then_some(sequence).ok_or(Changed)
     }
 
     /// Whether nothing was moved since; after an Acquire fence.
