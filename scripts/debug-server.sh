@@ -29,10 +29,10 @@ unpack_source() {
     upstream=$(mariadb_upstream "$version")
     work=$DEBUG/fetch
     mkdir -p "$work" "$SOURCE.new"
-    [ -e "$work/mariadb_$upstream.orig.tar.gz" ] || fetch_source "$version" "$work"
+    [ -n "$(source_in "$work")" ] || fetch_source "$version" "$work"
     for path in "${left_out[@]}"; do excluded+=("--exclude=mariadb-$upstream/$path"); done
-    tar -xzf "$work/mariadb_$upstream.orig.tar.gz" -C "$SOURCE.new" --strip-components=1 "${excluded[@]}" ||
-        die "cannot unpack mariadb_$upstream.orig.tar.gz in $DEBUG." "Is the disk full? (df -h $DEBUG)"
+    tar -xf "$(source_in "$work")" -C "$SOURCE.new" --strip-components=1 "${excluded[@]}" ||
+        die "cannot unpack the source of MariaDB $upstream in $DEBUG." "Is the disk full? (df -h $DEBUG)"
     mv -T "$SOURCE.new" "$SOURCE"
     rm -rf "$work"
 }

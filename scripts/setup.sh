@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what a fresh Debian 12 lacks to build and run Teak; a second run finds everything there and takes
+# Installs what a fresh Debian 12 or 13 lacks to build and run Teak; a second run finds everything there and takes
 # less than a second. With --test also what only the tests need.
 #
 # usage: scripts/setup.sh [--test]
@@ -11,19 +11,15 @@ set -euo pipefail
 # shellcheck source=scripts/lib/mariadb.sh
 . "$ROOT/scripts/lib/mariadb.sh"
 
-build_packages=(g++ make gcc libc6-dev python3 tzdata perl)
+build_packages=(g++ make gcc libc6-dev python3 tzdata perl xz-utils)
 test_packages=(clang-format shellcheck sysbench patch python3-pymysql mydumper zstd openssl)
-# As rust-version in Cargo.toml; bookworm's rustc (1.63) is older, its rustc-web is not.
-RUST_MINIMUM=1.85
+RUST_MINIMUM=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml")
 
 check_distribution() {
-    local id=unknown version=unknown
-    if [ -r /etc/os-release ]; then
-        id=$(. /etc/os-release && printf '%s' "${ID:-unknown}")
-        version=$(. /etc/os-release && printf '%s' "${VERSION_ID:-unknown}")
-    fi
-    [ "$id $version" = "debian 12" ] || die "this is $id $version; Teak's set-up knows Debian 12 (bookworm) only." \
-        "Use a Debian 12 machine or container, for example: docker run -it -v \"\$PWD\":/teak -w /teak debian:12"
+    local name=unknown
+    [ ! -r /etc/os-release ] || name=$(. /etc/os-release && printf '%s' "${PRETTY_NAME:-unknown}")
+    [ -n "$MARIADB_SERIES" ] || die "this is $name; Teak's set-up knows Debian 12 (bookworm) and 13 (trixie)." \
+        "Use such a machine or container, for example: docker run -it -v \"\$PWD\":/teak -w /teak debian:12"
     [ "$(dpkg --print-architecture)" = amd64 ] ||
         warn "only amd64 is tested; this machine is $(dpkg --print-architecture)"
 }
@@ -77,8 +73,7 @@ main() {
     fi
 
     version=$(mariadb_installed)
-    if [ -z "$version" ] || { [ ! -e "$(headers_dir "$version")/complete" ] &&
-        [ ! -e "$CACHE/headers/$(mariadb_upstream "$version")/complete" ]; }; then
+    if [ -z "$version" ] || { [ ! -e "$(headers_dir "$version")/complete" ] && ! headers_cached "$version"; }; then
         apt_refresh
         version=$(mariadb_choose)
     fi

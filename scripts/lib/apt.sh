@@ -2,6 +2,9 @@
 # A private view of the Debian archive: own sources list with deb-src, own index files, English descriptions.
 # Nothing under /etc/apt or /var/lib/apt changes, and reading it needs no root. Sourced after base.sh.
 
+# shellcheck source=scripts/lib/debian.sh
+. "$ROOT/scripts/lib/debian.sh"
+
 APT_DIR=$CACHE/apt
 
 apt_options=(
@@ -21,20 +24,29 @@ private_apt_get() { apt-get "${apt_options[@]}" "$@"; }
 private_apt_cache() { apt-cache "${apt_options[@]}" "$@"; }
 private_apt_helper() { /usr/lib/apt/apt-helper "${apt_options[@]}" "$@"; }
 
-# The machine's own mirrors where it knows any (a company mirror, a snapshot), else Debian's.
+# The machine's own mirrors where it knows any (a company mirror, a snapshot), else Debian's. Lines of site and suite.
 apt_mirrors() {
-    local known
+    local release known
+    release=$(debian_release)
     # The format's variables are apt's, not the shell's.
     # shellcheck disable=SC2016
     known=$(apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' 2>/dev/null |
-        grep -E ' bookworm(-updates|-security)?$' | sort -u || true)
-    if grep -q ' bookworm$' <<<"$known"; then
+        grep -E " $release(-updates|-security)?\$" | sort -u || true)
+    if grep -q " $release\$" <<<"$known"; then
         printf '%s\n' "$known"
     else
-        printf '%s\n' 'http://deb.debian.org/debian bookworm' \
-            'http://deb.debian.org/debian bookworm-updates' \
-            'http://deb.debian.org/debian-security bookworm-security'
+        debian_suites "$release" | sed 's|^|http://deb.debian.org/|'
     fi
+}
+
+# apt_mirror RELEASE: the site that has it: this machine's own, which has all releases, or Debian's.
+apt_mirror() {
+    local own
+    own=$(apt_mirrors | awk -v release="$(debian_release)" '$2 == release { print $1; exit }')
+    case $own in
+        */debian) printf '%s\n' "$own" ;;
+        *) echo http://deb.debian.org/debian ;;
+    esac
 }
 
 apt_write_sources() {
