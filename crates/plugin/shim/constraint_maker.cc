@@ -1,4 +1,5 @@
 #include "constraint_maker.h"
+#include "server_version.h"
 #include "errors.h"
 #include "foreign_error.h"
 #include "session.h"
@@ -69,7 +70,7 @@ int ConstraintMaker::make() {
 bool is_dropped(Alter_info* alter, const ForeignKey& key) {
     List_iterator_fast<Alter_drop> drops(alter->drop_list);
     while (const Alter_drop* drop = drops++)
-        if (drop->type == Alter_drop::FOREIGN_KEY && key.has_name(drop->name)) return true;
+        if (drop->type == Alter_drop::FOREIGN_KEY && key.has_name(c_name(drop->name))) return true;
     return false;
 }
 
@@ -94,8 +95,7 @@ bool rename_columns(Alter_info* alter, std::vector<std::string>* columns) {
     for (std::string& column : *columns) {
         List_iterator_fast<Create_field> fields(alter->create_list);
         while (const Create_field* field = fields++) {
-            if (!field->field || my_strcasecmp(system_charset_info, field->field->field_name.str, column.c_str()) != 0)
-                continue;
+            if (!field->field || !is_same_name(field->field->field_name.str, column.c_str())) continue;
             renamed |= column != field->field_name.str;
             column = field->field_name.str;
             break;
@@ -190,14 +190,12 @@ int ConstraintMaker::take(Foreign_key* from) {
     ForeignKey key;
     key.child = name_;
     const TableName own(called_name());
-    char db[NAME_LEN + 1], table[NAME_LEN + 1];
-    strmake(db, from->ref_db.str ? from->ref_db.str : own.db().str, NAME_LEN);
-    strmake(table, from->ref_table.str, NAME_LEN);
+    std::string db = from->ref_db.str ? from->ref_db.str : own.db().str, table = from->ref_table.str;
     if (lower_case_table_names) {
-        my_casedn_str(system_charset_info, db);
-        my_casedn_str(system_charset_info, table);
+        db = lower_case(db.data(), db.size());
+        table = lower_case(table.data(), table.size());
     }
-    key.parent = TableName::core(db, table);
+    key.parent = TableName::core(db.c_str(), table.c_str());
     if (from->constraint_name.length)
         key.set_name(from->constraint_name.str, called_name());
     else

@@ -1,4 +1,5 @@
 #include "foreign_key.h"
+#include "server_version.h"
 #include "errors.h"
 #include "server_contracts.h"
 #include "session.h"
@@ -132,15 +133,11 @@ int ForeignKey::check_length() const {
 
 std::string ForeignKey::link_name() const {
     if (is_passing_name(child)) return "";
-    char small[NAME_LEN + 1];
-    strmake(small, name().c_str(), NAME_LEN);
-    my_casedn_str(system_charset_info, small);
-    return child.substr(0, child.find('/') + 1) + small;
+    const std::string called = name();
+    return child.substr(0, child.find('/') + 1) + lower_case(called.data(), std::min<size_t>(called.size(), NAME_LEN));
 }
 
-bool ForeignKey::has_name(const char* other) const {
-    return my_strcasecmp(system_charset_info, name().c_str(), other) == 0;
-}
+bool ForeignKey::has_name(const char* other) const { return is_same_name(name().c_str(), other); }
 
 bool ForeignKey::cascades(bool deleted) const { return is_carried_out(deleted ? on_delete : on_update); }
 

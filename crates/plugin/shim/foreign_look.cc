@@ -1,4 +1,5 @@
 #include "foreign_look.h"
+#include "server_version.h"
 #include "errors.h"
 #include "session.h"
 #include <algorithm>
@@ -7,13 +8,12 @@ namespace teak {
 namespace {
 
 bool is_fit(const TABLE* table, const KEY& key, const std::vector<std::string>& columns) {
-    if (key.flags & (HA_FULLTEXT | HA_SPATIAL) || key.algorithm == HA_KEY_ALG_LONG_HASH ||
-        key.user_defined_key_parts < columns.size())
+    if (is_special(key) || key.algorithm == HA_KEY_ALG_LONG_HASH || key.user_defined_key_parts < columns.size())
         return false;
     for (size_t i = 0; i < columns.size(); i++) {
         const KEY_PART_INFO& part = key.key_part[i];
         const char* const name = table->field[part.fieldnr - 1]->field_name.str;
-        if (!is_whole(table, part) || my_strcasecmp(system_charset_info, name, columns[i].c_str()) != 0) return false;
+        if (!is_whole(table, part) || !is_same_name(name, columns[i].c_str())) return false;
     }
     return true;
 }

@@ -5,13 +5,14 @@
   that rows are built in, and the cursors. Transactions are the handlerton's (handlerton.cc).
 
   ha_teak_ddl.cc         create, open, truncate         ha_teak_write.cc   rows, AUTO_INCREMENT, locks
-  ha_teak_statistics.cc  what the optimizer asks        ha_teak_keys.cc    disabled indexes, building indexes
+  ha_teak_statistics.cc  rows and keys, counted         ha_teak_keys.cc    disabled indexes, building indexes
   ha_teak_read.cc        scans and look-ups             ha_teak_alter.cc   ALTER in place
   ha_teak_mrr.cc         many ranges, sorted            ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
   ha_teak_exports.cc     single tables, out and in      ha_teak_foreign.cc foreign keys (constraint_maker.cc: new ones)
   ha_teak_cascade.cc     what follows from their rules  ha_teak_constraints.cc what ALTER in place makes of them
   ha_teak_online.cc      indexes beside writers         ha_teak_rebuild.cc a whole table beside writers
   ha_teak_memory.cc      what a restart has taken        ha_teak_entries.cc entries to be looked at closer
+  ha_teak_costs.cc       what the optimizer counts with
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
@@ -36,6 +37,8 @@ teak_status create_table(const ha_table_option_struct* options, teak_bytes name,
 
 /* Between a table's name and that of its partition, as the server writes it. */
 constexpr const char* kPartitionSeparator = "#P#";
+/* A page, as the optimizer knows it from InnoDB: what its costs are calibrated for. */
+constexpr uint kPageBytes = 16384;
 
 /* ha_teak_exports.cc: where FLUSH TABLES ... FOR EXPORT puts a table. */
 std::string export_path(const std::string& name);
@@ -104,9 +107,22 @@ class ha_teak final : public handler {
     void update_create_info(HA_CREATE_INFO* info) override;
     ha_rows estimate_rows_upper_bound() override;
     ha_rows records_in_range(uint index, const key_range* from, const key_range* to, page_range* pages) override;
+
+    /* ---- what the optimizer counts with (ha_teak_costs.cc) */
+#ifdef MARIADB_NEW_COST_MODEL
+    IO_AND_CPU_COST scan_time() override;
+    IO_AND_CPU_COST keyread_time(uint index, ulong ranges, ha_rows rows, ulonglong blocks) override;
+    ulonglong row_blocks() override;
+    ulonglong index_blocks(uint index, uint ranges, ha_rows rows) override;
+    ha_rows multi_range_read_info_const(uint index, RANGE_SEQ_IF* ranges, void* ranges_arg, uint count,
+                                        uint* buffer_bytes, uint* flags, ha_rows limit, Cost_estimate* cost) override;
+#else
     double scan_time() override;
     double read_time(uint index, uint ranges, ha_rows rows) override;
     double keyread_time(uint index, uint ranges, ha_rows rows) override;
+    ha_rows multi_range_read_info_const(uint index, RANGE_SEQ_IF* ranges, void* ranges_arg, uint count,
+                                        uint* buffer_bytes, uint* flags, Cost_estimate* cost) override;
+#endif
 
     /* ---- reading (ha_teak_read.cc) */
     int index_init(uint index, bool sorted) override;
@@ -137,8 +153,6 @@ class ha_teak final : public handler {
     bool was_semi_consistent_read() override;
 
     /* ---- many ranges at once, sorted (ha_teak_mrr.cc) */
-    ha_rows multi_range_read_info_const(uint index, RANGE_SEQ_IF* ranges, void* ranges_arg, uint count,
-                                        uint* buffer_bytes, uint* flags, Cost_estimate* cost) override;
     ha_rows multi_range_read_info(uint index, uint ranges, uint rows, uint parts, uint* buffer_bytes, uint* flags,
                                   Cost_estimate* cost) override;
     int multi_range_read_init(RANGE_SEQ_IF* ranges, void* ranges_arg, uint count, uint mode,
@@ -191,6 +205,10 @@ class ha_teak final : public handler {
     int end_bulk_insert() override;
 
   private:
+    double row_pages() const;
+    double entry_bytes(uint index) const;
+    /* Before the server is told what its sorted ranges would cost. */
+    void prepare_sorted_ranges(uint* flags);
     teak_session* session() const { return held_.session->handle; }
     int fail(teak_status status) { return teak::error_code(status, ha_thd()); }
     /* Opens the core's table, again if another handler truncated it. */

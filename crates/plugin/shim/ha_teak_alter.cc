@@ -22,6 +22,7 @@
   its next checkpoints.
 */
 #include "inplace_alter.h"
+#include "server_version.h"
 #include "layout_maker.h"
 #include <algorithm>
 
@@ -255,8 +256,7 @@ enum_alter_inplace_result ha_teak::check_without_rebuild(TABLE* altered, Alter_i
     if (wanted & (ALTER_COLUMN_TYPE_CHANGE_BY_ENGINE | kLayoutChanges)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     for (uint i = 0; i < info->index_add_count; i++) {
         const KEY& key = added_key(info, i);
-        if (key.flags & (HA_FULLTEXT | HA_SPATIAL) || key.algorithm == HA_KEY_ALG_LONG_HASH)
-            return HA_ALTER_INPLACE_NOT_SUPPORTED;
+        if (is_special(key) || key.algorithm == HA_KEY_ALG_LONG_HASH) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
     info->unsupported_reason = verifies ? "ADD FOREIGN KEY" : "ADD INDEX"; /* the same */
     return verifies ? HA_ALTER_INPLACE_NOCOPY_LOCK : HA_ALTER_INPLACE_NOCOPY_NO_LOCK;

@@ -12,6 +12,7 @@
   fails, the row's mark (teak_row_mark, by depth) takes back all that has come of it.
 */
 #include "ha_teak.h"
+#include "server_version.h"
 #include "server_contracts.h"
 #include "rpl_rli.h"
 #include <algorithm>
@@ -29,7 +30,7 @@ constexpr size_t kMostAhead = 4096;
 bool has_members(const Field* field, ulonglong number) {
     const enum_field_types type = field->real_type();
     if (type != MYSQL_TYPE_ENUM && type != MYSQL_TYPE_SET) return true;
-    const uint members = static_cast<const Field_enum*>(field)->typelib->count;
+    const uint members = members_of(static_cast<const Field_enum*>(field))->count;
     return type == MYSQL_TYPE_ENUM ? number <= members : members >= 64 || number >> members == 0;
 }
 

@@ -2,6 +2,7 @@
   Tables: create, open, drop, rename, truncate.
 */
 #include "ha_teak.h"
+#include "server_version.h"
 #include "constraint_maker.h"
 #include "server_contracts.h"
 #include <algorithm>
@@ -81,7 +82,7 @@ class FileDefinition {
     FileDefinition(THD* thd, const std::string& core_name) : name_(core_name) {
         const LEX_CSTRING db = name_.db(), table = name_.table();
         build_table_filename(path_, sizeof path_ - 1, db.str, table.str, "", 0);
-        init_tmp_table_share(thd, &share_, db.str, 0, table.str, path_);
+        init_share(thd, &share_, db.str, table.str, path_);
         Dummy_error_handler silent;
         thd->push_internal_handler(&silent);
         open_ = !open_table_def(thd, &share_, GTS_TABLE) && share_.db_type() == plugin.hton &&

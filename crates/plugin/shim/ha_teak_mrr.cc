@@ -8,18 +8,15 @@
 
 using namespace teak;
 
-ha_rows ha_teak::multi_range_read_info_const(uint index, RANGE_SEQ_IF* ranges, void* ranges_arg, uint count,
-                                             uint* buffer_bytes, uint* flags, Cost_estimate* cost) {
+void ha_teak::prepare_sorted_ranges(uint* flags) {
     sorted_ranges_.init(this, table);
     /* Rows are locked in the order in which their index has them. */
     if (held_.rows != RowLock::None) *flags |= HA_MRR_USE_DEFAULT_IMPL;
-    return sorted_ranges_.dsmrr_info_const(index, ranges, ranges_arg, count, buffer_bytes, flags, cost);
 }
 
 ha_rows ha_teak::multi_range_read_info(uint index, uint ranges, uint rows, uint parts, uint* buffer_bytes, uint* flags,
                                        Cost_estimate* cost) {
-    sorted_ranges_.init(this, table);
-    if (held_.rows != RowLock::None) *flags |= HA_MRR_USE_DEFAULT_IMPL;
+    prepare_sorted_ranges(flags);
     return sorted_ranges_.dsmrr_info(index, ranges, rows, parts, buffer_bytes, flags, cost);
 }
 

@@ -15,6 +15,7 @@
   place.
 */
 #include "ha_teak.h"
+#include "server_version.h"
 #include "inplace_alter.h"
 #include <algorithm>
 
@@ -39,7 +40,7 @@ bool has_odd_options(const HA_CREATE_INFO* create) {
 /* What keeps the keys of the new table from being built, or a duplicate among them from being told. */
 bool has_odd_keys(const TABLE* altered, const Alter_inplace_info* info) {
     for (uint i = 0; i < altered->s->keys; i++)
-        if (altered->key_info[i].flags & (HA_FULLTEXT | HA_SPATIAL)) return true;
+        if (is_special(altered->key_info[i])) return true;
     for (uint i = 0; i < info->index_add_count; i++) {
         const KEY& added = added_key(info, i);
         if (added.without_overlaps) return true;

@@ -1,6 +1,6 @@
 /*
-  What the optimizer asks about tables: how many rows there are, how many have the same key, how many lie in a range,
-  and what it costs to read them.
+  What the optimizer asks about tables: how many rows there are, how many have the same key, how many lie in a
+  range. What it costs to read them is in ha_teak_costs.cc.
 
   Rows per distinct prefix of each index come from a sample of its tree's leaves. The sample is kept with the table
   (teak_table_keep_digest), so that neither a restart nor an opening that finds the server's share of the table gone
@@ -21,10 +21,6 @@ using namespace teak;
 namespace {
 
 constexpr size_t kSampledLeaves = 20;
-constexpr double kPageBytes = 16384;        /* what the optimizer's costs are calibrated for */
-constexpr double kBlockBytes = 32768;       /* a leaf, unless the table says otherwise */
-constexpr uint64_t kLeavesThatTell = 8;     /* fewer say little about how large the rows are */
-constexpr uint kHiddenKeyBytes = 6;         /* of a hidden primary key, as the optimizer knows it from InnoDB */
 constexpr uint32_t kToldAtOnce = 64;        /* changes of keys */
 constexpr ha_rows kRowsOfUnreadable = 1000; /* at least, of an index that the snapshot cannot read */
 constexpr uchar kDigestVersion = 1;
@@ -116,7 +112,7 @@ int ha_teak::info(uint flag) {
             stats.check_time = 0;
         }
         if (flag & HA_STATUS_CONST) {
-            stats.block_size = static_cast<uint>(kPageBytes);
+            stats.block_size = kPageBytes;
             stats.create_time = time_of_definition(table->s);
             publish_usable_indexes();
             refresh_statistics(false);
@@ -308,40 +304,6 @@ ha_rows ha_teak::records_in_range(uint index, const key_range* from, const key_r
     if (status == TEAK_TABLE_CHANGED) return std::max(stats.records, kRowsOfUnreadable);
     if (status != TEAK_OK) return HA_POS_ERROR;
     return std::max<ha_rows>(rows, 1);
-}
-
-double ha_teak::scan_time() {
-    /* As if rows were not compressed: the cost is that of looking at them. */
-    teak_tree_statistics rows{};
-    if (open_.table) teak_tree_get_statistics(open_.table, 0, &rows);
-    if (rows.leaves >= kLeavesThatTell) {
-        const ha_table_option_struct* options = table->s->option_struct;
-        double block_bytes = options && options->block_size ? static_cast<double>(options->block_size) : kBlockBytes;
-        return static_cast<double>(rows.leaves) * block_bytes / kPageBytes;
-    }
-    double row_bytes = std::min<double>(table->s->reclength, 400);
-    return std::max(1.0, static_cast<double>(stats.records) * row_bytes / kPageBytes);
-}
-
-/* handler::keyread_time with the length that the primary key has in the server's form: ours has room for the longest
-   weights. */
-double ha_teak::keyread_time(uint index, uint ranges, ha_rows rows) {
-    const uint primary = table->s->primary_key;
-    double length = table->s->stored_rec_length;
-    if (index != primary)
-        length = table->key_info[index].key_length +
-                 (primary == MAX_KEY ? kHiddenKeyBytes : table->key_info[primary].key_length);
-    double cost = static_cast<double>(rows) * length / (stats.block_size + 1) * IDX_BLOCK_COPY_COST;
-    if (ranges) cost += std::ceil(static_cast<double>(rows) / (std::floor(stats.block_size * 0.75 / length) + 1));
-    return cost;
-}
-
-double ha_teak::read_time(uint index, uint ranges, ha_rows rows) {
-    if (index != table->s->primary_key) return handler::read_time(index, ranges, rows);
-    ha_rows total = estimate_rows_upper_bound();
-    double scan = scan_time();
-    if (total < rows) return scan;
-    return ranges + static_cast<double>(rows) / static_cast<double>(total) * scan;
 }
 
 int ha_teak::analyze(THD*, HA_CHECK_OPT*) {

@@ -9,6 +9,7 @@
 #include "foreign_error.h"
 #include "innodb_settings.h"
 #include "server_contracts.h"
+#include "server_version.h"
 
 #include <mysql/service_thd_wait.h>
 #include <mutex>
@@ -59,9 +60,9 @@ bool unpack_xid(const teak_xid& from, XID* xid) {
 std::mutex pauses_mutex;
 std::set<my_thread_id> pauses;
 
-int close_connection(handlerton* hton, THD* thd) {
+int close_connection(THD* thd) {
     if (Session* session = existing_session(thd)) {
-        thd_set_ha_data(thd, hton, nullptr);
+        thd_set_ha_data(thd, plugin.hton, nullptr);
         resume_checkpoints(thd, session);
         teak_session_free(session->handle);
         delete session;
@@ -101,7 +102,7 @@ int end_statement(THD* thd, Session* session) {
     return end_result(status, thd);
 }
 
-int commit(handlerton*, THD* thd, bool all) {
+int commit(THD* thd, bool all) {
     Session* session = existing_session(thd);
     if (!session) return 0;
     if (!all && in_transaction(thd)) return end_statement(thd, session);
@@ -114,7 +115,7 @@ int commit(handlerton*, THD* thd, bool all) {
     return error;
 }
 
-int rollback(handlerton*, THD* thd, bool all) {
+int rollback(THD* thd, bool all) {
     Session* session = existing_session(thd);
     if (!session) return 0;
     bool open = session->statement_open;
@@ -128,7 +129,7 @@ int rollback(handlerton*, THD* thd, bool all) {
     return open ? error_code(teak_statement_rollback(session->handle), thd) : 0;
 }
 
-int prepare(handlerton*, THD* thd, bool all) {
+int prepare(THD* thd, bool all) {
     Session* session = existing_session(thd);
     if (!session) return 0;
     if (!all && in_transaction(thd)) return end_statement(thd, session);
@@ -145,7 +146,7 @@ int prepare(handlerton*, THD* thd, bool all) {
 }
 
 /* Under a server mutex, possibly on another thread: an error is kept by the core and comes back from commit. */
-void commit_ordered(handlerton*, THD* thd, bool all) {
+void commit_ordered(THD* thd, bool all) {
     Session* session = existing_session(thd);
     if (!session || (!all && in_transaction(thd))) return;
     teak_commit_ordered(session->handle);
@@ -153,7 +154,7 @@ void commit_ordered(handlerton*, THD* thd, bool all) {
     if (!session->telling.empty()) session->note_told();
 }
 
-int recover(handlerton*, XID* xids, uint capacity) {
+int recover(XID* xids, uint capacity) {
     static size_t start = 0; /* the server asks again until it gets fewer than it has room for */
     uint filled = 0;
     while (filled < capacity) {
@@ -176,37 +177,37 @@ int end_by_xid(teak_status status) {
     return status == TEAK_NO_XID ? XA_RESULT_UNKNOWN : XA_RESULT_FAILED;
 }
 
-int commit_by_xid(handlerton*, XID* xid) {
+int commit_by_xid(XID* xid) {
     uchar packed[6 + XIDDATASIZE];
     return end_by_xid(teak_commit_by_xid(plugin.engine, pack_xid(*xid, packed)));
 }
 
-int rollback_by_xid(handlerton*, XID* xid) {
+int rollback_by_xid(XID* xid) {
     uchar packed[6 + XIDDATASIZE];
     return end_by_xid(teak_rollback_by_xid(plugin.engine, pack_xid(*xid, packed)));
 }
 
-int savepoint_set(handlerton*, THD* thd, void* at) {
+int savepoint_set(THD* thd, void* at) {
     Session* session = session_of(thd);
     if (!session) return HA_ERR_OUT_OF_MEM;
     return error_code(teak_savepoint_set(session->handle, static_cast<teak_savepoint*>(at)), thd);
 }
 
-int savepoint_rollback(handlerton*, THD* thd, void* at) {
+int savepoint_rollback(THD* thd, void* at) {
     Session* session = existing_session(thd);
     if (!session) return 0;
     return error_code(teak_savepoint_rollback(session->handle, static_cast<const teak_savepoint*>(at)), thd);
 }
 
 /* Locks are kept, also those taken since the savepoint, and what is locked keeps its definition. */
-bool savepoint_rollback_can_release_mdl(handlerton*, THD* thd) {
+bool savepoint_rollback_can_release_mdl(THD* thd) {
     Session* session = existing_session(thd);
     return !session || !teak_txn_has_locks(session->handle);
 }
 
-int savepoint_release(handlerton*, THD*, void*) { return 0; }
+int savepoint_release(THD*, void*) { return 0; }
 
-int start_consistent_snapshot(handlerton*, THD* thd) {
+int start_consistent_snapshot(THD* thd) {
     Session* session = session_of(thd);
     if (!session) return HA_ERR_OUT_OF_MEM;
     if (int error = begin_transaction(thd, session)) return error;
@@ -228,7 +229,7 @@ bool flush_logs(handlerton*) {
 }
 
 /* FLUSH TABLES WITH READ LOCK AND DISABLE CHECKPOINT, and its end: one connection at a time can have the read lock. */
-int checkpoint_state(handlerton*, bool disabled) {
+int checkpoint_state(bool disabled) {
     static teak_pause* pause = nullptr;
     teak_checkpoints_resume(plugin.engine, pause);
     pause = nullptr;
@@ -373,22 +374,28 @@ int init_handlerton(handlerton* hton) {
     hton->create = create_handler;
     hton->flags = HTON_SUPPORTS_EXTENDED_KEYS | HTON_SUPPORTS_FOREIGN_KEYS;
     hton->savepoint_offset = sizeof(teak_savepoint);
-    hton->close_connection = close_connection;
-    hton->commit = commit;
-    hton->rollback = rollback;
-    hton->prepare = prepare;
-    hton->commit_ordered = commit_ordered;
-    hton->recover = recover;
-    hton->commit_by_xid = commit_by_xid;
-    hton->rollback_by_xid = rollback_by_xid;
-    hton->savepoint_set = savepoint_set;
-    hton->savepoint_rollback = savepoint_rollback;
-    hton->savepoint_rollback_can_release_mdl = savepoint_rollback_can_release_mdl;
-    hton->savepoint_release = savepoint_release;
-    hton->start_consistent_snapshot = start_consistent_snapshot;
+    hton->close_connection = hook<close_connection>;
+    hton->commit = hook<commit>;
+    hton->rollback = hook<rollback>;
+    hton->prepare = hook<prepare>;
+    hton->commit_ordered = hook<commit_ordered>;
+    hton->recover = hook<recover>;
+    hton->commit_by_xid = hook<commit_by_xid>;
+    hton->rollback_by_xid = hook<rollback_by_xid>;
+    hton->savepoint_set = hook<savepoint_set>;
+    hton->savepoint_rollback = hook<savepoint_rollback>;
+    hton->savepoint_rollback_can_release_mdl = hook<savepoint_rollback_can_release_mdl>;
+    hton->savepoint_release = hook<savepoint_release>;
+    hton->start_consistent_snapshot = hook<start_consistent_snapshot>;
     hton->commit_checkpoint_request = commit_checkpoint_request;
     hton->flush_logs = flush_logs;
-    hton->checkpoint_state = checkpoint_state;
+/* handler.h: void (*disable_internal_writes)(bool disable); and the costs of an engine: optimizer_costs.h */
+#if MYSQL_VERSION_ID >= 110800
+    hton->disable_internal_writes = [](bool disabled) { checkpoint_state(disabled); };
+    hton->update_optimizer_costs = update_optimizer_costs;
+#else
+    hton->checkpoint_state = hook<checkpoint_state>;
+#endif
     hton->show_status = show_status;
     hton->kill_query = kill_query;
     hton->drop_table = drop_table_by_path;

@@ -124,11 +124,19 @@ MYSQL_SYSVAR_ULONG(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_
 MYSQL_THDVAR_LONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
                   "Seconds to wait for a row lock before error 1205; -1: as innodb_lock_wait_timeout says", nullptr,
                   nullptr, -1, -1, 100000000, 0);
+/* Of names that end with NullS. What a release of the server has more than another stays empty. */
+template <size_t n> TYPELIB typelib_of(const char* (&names)[n]) {
+    TYPELIB library{};
+    library.count = n - 1;
+    library.name = "";
+    library.type_names = names;
+    return library;
+}
+
 /* The first two are numbered as a boolean is. */
 enum SnapshotIsolation : unsigned long { SNAPSHOT_ISOLATION_OFF, SNAPSHOT_ISOLATION_ON, SNAPSHOT_ISOLATION_INNODB };
 const char* snapshot_isolation_names[] = {"OFF", "ON", "INNODB", NullS};
-TYPELIB snapshot_isolation_typelib = {array_elements(snapshot_isolation_names) - 1, "", snapshot_isolation_names,
-                                      nullptr};
+TYPELIB snapshot_isolation_typelib = typelib_of(snapshot_isolation_names);
 MYSQL_THDVAR_ENUM(
     snapshot_isolation, PLUGIN_VAR_OPCMDARG,
     "At REPEATABLE READ and above, writing or locking a row committed after the snapshot: ON: is error 1020; "
@@ -149,7 +157,7 @@ MYSQL_SYSVAR_ULONGLONG(history_max_size, history_max_size, PLUGIN_VAR_RQCMDARG,
                        nullptr, set_history_max_size, 64ULL << 30, 1ULL << 20, LLONG_MAX, 1 << 20);
 
 const char* history_full_names[] = {"FAIL_OLDEST", "WAIT", NullS};
-TYPELIB history_full_typelib = {array_elements(history_full_names) - 1, "", history_full_names, nullptr};
+TYPELIB history_full_typelib = typelib_of(history_full_names);
 MYSQL_SYSVAR_ENUM(
     history_full, history_full, PLUGIN_VAR_RQCMDARG,
     "When teak_history_max_size is reached: FAIL_OLDEST: the oldest snapshot fails with 'snapshot too old'; "
@@ -162,7 +170,7 @@ MYSQL_SYSVAR_ULONG(
     "of the log lies behind damage",
     nullptr, nullptr, 0, 0, kMostForce, 0);
 const char* buffering_names[] = {"AUTO", "ON", "OFF", NullS};
-TYPELIB buffering_typelib = {array_elements(buffering_names) - 1, "", buffering_names, nullptr};
+TYPELIB buffering_typelib = typelib_of(buffering_names);
 MYSQL_SYSVAR_ENUM(data_file_buffering, data_file_buffering, PLUGIN_VAR_RQCMDARG,
                   "Whether look-ups of single blocks in table files use the operating system's cache of files; AUTO: "
                   "unless teak_cache_size is a third of the memory, or more",
@@ -191,7 +199,7 @@ MYSQL_SYSVAR_BOOL(rollback_on_timeout, rolls_back_on_timeout, PLUGIN_VAR_OPCMDAR
                   FALSE);
 
 const char* foreign_keys_names[] = {"KEEP", "WARN", "ERROR", NullS};
-TYPELIB foreign_keys_typelib = {array_elements(foreign_keys_names) - 1, "", foreign_keys_names, nullptr};
+TYPELIB foreign_keys_typelib = typelib_of(foreign_keys_names);
 MYSQL_THDVAR_ENUM(
     foreign_keys, PLUGIN_VAR_RQCMDARG,
     "FOREIGN KEY in CREATE TABLE or ALTER TABLE: KEEP: the table has it from then on; WARN: it is left out, "

@@ -1,4 +1,5 @@
 #include "server_contracts.h"
+#include "server_version.h"
 #include "foreign_key.h"
 #include "log_event.h"
 #include "rpl_rli.h"
@@ -27,7 +28,7 @@ bool has_open(const THD* thd, const TABLE* wanted) {
 
 bool has_column(Key& key, const char* name) {
     for (const Key_part_spec& part : key.columns)
-        if (my_strcasecmp(system_charset_info, part.field_name.str, name) == 0) return true;
+        if (is_same_name(part.field_name.str, name)) return true;
     return false;
 }
 

@@ -1,4 +1,5 @@
 #include "table_definition.h"
+#include "server_version.h"
 #include "session.h"
 #include <algorithm>
 #include <vector>
@@ -35,8 +36,8 @@ std::string key_text(const TABLE* table, uint number) {
     if (number == table->s->primary_key) text += " of the rows";
     if (key.flags & HA_NOSAME) text += " unique";
     if (key.algorithm == HA_KEY_ALG_LONG_HASH) text += " by hash";
-    if (key.flags & HA_SPATIAL) text += " spatial";
-    if (key.flags & HA_FULLTEXT) text += " fulltext";
+    if (is_spatial(key)) text += " spatial";
+    if (is_fulltext(key)) text += " fulltext";
     for (uint i = 0; i < key.user_defined_key_parts; i++) {
         const KEY_PART_INFO& part = key.key_part[i];
         text += (i ? ", " : " on ") + quoted(part.field->field_name) + "(" + std::to_string(part.length) + ")";

@@ -1,4 +1,5 @@
 #include "table_meta.h"
+#include "server_version.h"
 #include <algorithm>
 
 namespace teak {
@@ -26,12 +27,9 @@ static bool has_short_part(const TABLE* table, const KEY& key) {
 
 /* FNV-1a of the name in lower case: index names are compared without regard to case. */
 ulonglong TableMeta::name_of(const KEY& key) {
-    char name[NAME_LEN + 1];
-    strmake(name, key.name.str, std::min<size_t>(key.name.length, NAME_LEN));
-    my_casedn_str(system_charset_info, name);
     ulonglong hash = kFnvStart;
-    for (const char* at = name; *at; at++)
-        hash = (hash ^ static_cast<uchar>(*at)) * kFnvPrime;
+    for (const char each : lower_case(key.name.str, std::min<size_t>(key.name.length, NAME_LEN)))
+        hash = (hash ^ static_cast<uchar>(each)) * kFnvPrime;
     return hash;
 }
 
