@@ -3,9 +3,8 @@
 # deleted at any time. What the command builds (build, target, var) is apart from the machine's own, in build/RELEASE.
 # Needs root. Ends with the command's status, or with 69 where that Debian cannot be had.
 #
-# usage: scripts/root.sh RELEASE [COMMAND ARGUMENT...]     RELEASE is bookworm, trixie, sid; without a command it is made
-#
-# for example: scripts/root.sh trixie make up
+# usage: scripts/root.sh RELEASE [COMMAND ARGUMENT...]     RELEASE is bookworm, trixie, sid; without a command it is
+#     only made. What the command leaves running ends with it. For example: scripts/root.sh trixie make up
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/lib/base.sh"

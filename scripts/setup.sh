@@ -12,7 +12,9 @@ set -euo pipefail
 . "$ROOT/scripts/lib/mariadb.sh"
 
 build_packages=(g++ make gcc libc6-dev python3 tzdata perl xz-utils)
-test_packages=(clang-format shellcheck sysbench patch python3-pymysql mydumper zstd openssl)
+test_packages=(clang-format shellcheck sysbench patch python3-pymysql zstd openssl)
+# Debian 13 came without mydumper (tests/kit/debian.py).
+[ "$(debian_release)" != bookworm ] || test_packages+=(mydumper)
 RUST_MINIMUM=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml")
 
 check_distribution() {
@@ -40,15 +42,18 @@ rust_is_new_enough() {
 
 # refuse_foreign_server: mariadb-test pulls in the package mariadb-server, whose set-up would take over what lies there.
 refuse_foreign_server() {
+    local running
     [ -z "$(installed_version mariadb-server)" ] || return 0
     if [ -d /var/lib/mysql ] && [ -n "$(as_root ls -A /var/lib/mysql)" ]; then
         die "/var/lib/mysql is not empty although mariadb-server is not installed." \
             "The package mariadb-test needs mariadb-server, whose installation would touch that data." \
             "Move it away first, or run the tests on another machine. 'make up' is not concerned."
     fi
-    if pgrep -x 'mariadbd|mysqld' >/dev/null; then
+    # By /proc: a minimal Debian has no pgrep.
+    running=$(grep -lxE 'mariadbd|mysqld' /proc/[0-9]*/comm 2>/dev/null | head -n 1 || true)
+    if [ -n "$running" ]; then
         die "a MariaDB server is running, and the package mariadb-server refuses to be installed meanwhile." \
-            "Stop it first (Teak's own: make down). Running: $(pgrep -ax 'mariadbd|mysqld' | head -n 1)"
+            "Stop it first (Teak's own: make down). Running: $(tr '\0' ' ' <"${running%/comm}/cmdline")"
     fi
 }
 

@@ -36,6 +36,9 @@ SAME_NAMES = {
 }
 STAND_FOR_OTHERS = {"api", "model"}
 
+# Places in the shim at which releases of the server differ (server_version.h), at most.
+ISLANDS = 12
+
 
 class File:
     """A file, and the answers that several rules need of it."""
@@ -192,6 +195,14 @@ def same_names(files):
         yield f"crates/{crate}: {name} can be taken off the list in scripts/style.py"
 
 
+def islands(files):
+    """Releases of the server differ in few places of the shim."""
+    found = [(file, number) for file in files if file.path.parts[:3] == ("crates", "plugin", "shim")
+             for number, line in enumerate(file.lines, 1) if re.match(r"\s*#\s*(?:el)?if.*(?:MYSQL_VERSION_ID|MARIADB_NEW_COST_MODEL)", line)]
+    if len(found) > ISLANDS:
+        yield from (f"{file.path}:{number}: one of {len(found)} islands, {ISLANDS} at most" for file, number in found)
+
+
 RULES = [too_long, not_in_table, too_wide, unsafe_without_reason, ordering_without_reason, left_to_do, says_nothing,
          more_than_a_screen, sleeping_test]
 
@@ -201,7 +212,7 @@ def main():
     wanted = SOURCES | {".md"}
     files = [File(path) for path in listed if Path(path).suffix in wanted and Path(path).exists()]
     findings_of = {rule: [f"{file.path}:{number}: {text}" for file in files for number, text in rule(file)]
-                   for rule in RULES} | {same_names: list(same_names(files))}
+                   for rule in RULES} | {rule: list(rule(files)) for rule in (same_names, islands)}
     failed = 0
     for rule, findings in findings_of.items():
         if findings:

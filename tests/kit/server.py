@@ -1,6 +1,7 @@
 """A private mariadbd for tests and benchmarks, which may be killed: own data directory, socket only unless given a port."""
 
 import os
+import platform
 import random
 import shutil
 import signal
@@ -13,6 +14,8 @@ import pymysql
 
 # By its full path: started by name, the server cannot find itself when it writes a backtrace with symbols.
 MARIADBD = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin") or "mariadbd"
+# Debian 13 came without it.
+HAS_MYDUMPER = platform.freedesktop_os_release().get("VERSION_CODENAME") == "bookworm"
 
 
 def free_port():
@@ -99,7 +102,7 @@ class Server:
             *self.program, "--no-defaults", f"--datadir={self.data}", f"--socket={self.socket}",
             f"--tmpdir={self.directory}/tmp", f"--log-error={self.error_log}", f"--pid-file={self.directory}/pid",
             *self.network, f"--plugin-dir={self.plugin_dir}", "--plugin-load-add=ha_teak",
-            "--default-storage-engine=Teak", "--teak-snapshot-isolation=ON", "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
+            "--default-storage-engine=Teak", "--loose-teak-snapshot-isolation=ON", "--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M",
             *options,
         ]
         if os.geteuid() == 0:

@@ -1,7 +1,7 @@
 /*
-  What the optimizer counts with: how much there is to read. Until MariaDB 10.11 it asks for costs whose unit is a random
-  read of a page; since 11.0 for pages of IO_SIZE and for milliseconds, apart, to which it adds what the engine says of
-  single rows (update_optimizer_costs).
+  What the optimizer counts with: how much there is to read. Until MariaDB 10.11 it asks for costs whose unit is a
+  random read of a page; since 11.0 for reads of IO_SIZE and for milliseconds, apart, to which it adds what the engine
+  says of single rows (update_optimizer_costs).
 
   Rows count as if they were not compressed: the cost is that of looking at them.
 */

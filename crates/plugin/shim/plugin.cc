@@ -447,6 +447,20 @@ static constexpr st_maria_plugin table_plugin(const char* name, const char* what
 // The engine has the lowest maturity that a stable server loads without plugin_maturity, and the server says so in the
 // error log at each start. The tables of information_schema hold nothing and are loaded with it: no notices of their
 // own.
+/* The server refuses a plugin of another version in words that name neither, and goes on without it. This runs when the
+   library is opened, before that. */
+__attribute__((constructor)) void tell_of_another_server() {
+    const size_t digits = strcspn(MYSQL_SERVER_VERSION, "-");
+    if (!server_version[0] ||
+        (strncmp(server_version, MYSQL_SERVER_VERSION, digits) == 0 && strcspn(server_version, "-") == digits))
+        return;
+    sql_print_error(
+        "Teak: this ha_teak.so was built for MariaDB %.*s, and the server is %s: it cannot be loaded. Tables "
+        "of Teak stay as they are. Install the Teak that was built for this server, or the server for this "
+        "Teak, and start again; see docs/operations.md, \"Another server\".",
+        static_cast<int>(digits), MYSQL_SERVER_VERSION, server_version);
+}
+
 maria_declare_plugin(teak){MYSQL_STORAGE_ENGINE_PLUGIN,
                            &descriptor,
                            "Teak",
