@@ -71,6 +71,16 @@ pub enum Error {
         /// Newest version this build reads.
         supported: u32,
     },
+    /// A newer build has left what this one does not know.
+    #[error("{path} has {what}, which Teak {} does not know: {remedy}; nothing was changed", env!("CARGO_PKG_VERSION"))]
+    TooNew {
+        /// The file.
+        path: PathBuf,
+        /// What is not known.
+        what: String,
+        /// Which Teak is needed, or what goes without it.
+        remedy: String,
+    },
     /// Another process has the directory open.
     #[error("{path} is in use by another process")]
     InUse {
@@ -220,7 +230,9 @@ impl Error {
     /// Whether what the file at `path` should hold is lost or cannot be read, which concerns nothing but that file.
     pub fn is_damage_of(&self, path: &Path) -> bool {
         match self {
-            Error::Corrupt { path: of, .. } | Error::UnknownVersion { path: of, .. } => of == path,
+            Error::Corrupt { path: of, .. }
+            | Error::UnknownVersion { path: of, .. }
+            | Error::TooNew { path: of, .. } => of == path,
             // A bad sector.
             Error::Io { operation: "read", path: of, .. } => of == path,
             _ => false,

@@ -23,7 +23,7 @@ use teak_core::{Engine, Result};
 
 /// Of superblocks, and with them of all files.
 const OLDEST: u32 = 2;
-const NEWEST: u32 = 5;
+const NEWEST: u32 = 6;
 /// Of tables' records in the catalog, of which there are archives.
 const RECORDS: std::ops::RangeInclusive<u32> = 4..=5;
 

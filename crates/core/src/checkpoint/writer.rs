@@ -6,7 +6,7 @@ use crate::catalog::{Contained, SystemTrees};
 use crate::file::File;
 use crate::log::{Log, LogRecord, Lsn};
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
-use crate::store::{BlockAddress, Space, Superblock, TreeRoot};
+use crate::store::{BlockAddress, Features, Release, Space, Superblock, TreeRoot};
 use crate::sync::Mutex;
 use crate::tree::{Moment, Tree};
 use crate::types::{Timestamp, TreeId, TxnId, WriteOp};
@@ -156,6 +156,7 @@ pub struct Checkpointer {
     clock: Arc<Clock>,
     system: Arc<SystemTrees>,
     engine_id: [u8; 16],
+    features: Features,
     durable: Mutex<Durable>,
     /// Number of the newest durable checkpoint, for who only wants to know it and must not wait for the mutex.
     newest: AtomicU64,
@@ -205,8 +206,9 @@ impl Checkpointer {
         newest: &Superblock,
     ) -> Checkpointer {
         let durable = Mutex::new(Durable { checkpoint: newest.checkpoint, undecided: None });
-        let (engine_id, newest) = (newest.engine_id, AtomicU64::new(newest.checkpoint));
-        Checkpointer { superblock, spare, log, clock, system, engine_id, durable, newest }
+        let Superblock { engine_id, features, checkpoint, .. } = *newest;
+        let newest = AtomicU64::new(checkpoint);
+        Checkpointer { superblock, spare, log, clock, system, engine_id, features, durable, newest }
     }
 
     /// Captures and writes one checkpoint. After an error that is not fatal everything is as before and another attempt
@@ -344,6 +346,8 @@ impl Checkpointer {
             next_space: capture.next_space,
             directory: Some(root),
             system_map: Some(system_map),
+            features: self.features,
+            read_from: Release::READS_OURS,
             clean: capture.clean,
         })
     }

@@ -28,7 +28,7 @@ use crate::log::{Gathering, Log, LogRecord, Lsn, Segments};
 use crate::mvcc::{Clock, TxnStatus};
 use crate::options::{ForceRecovery, LogLevel, Options};
 use crate::slabs::{free_in_heaps, taken_bytes};
-use crate::store::{spare_path, Newest, OpenFiles, Space, SpillFile, Superblock};
+use crate::store::{spare_path, Features, Newest, OpenFiles, Release, Space, SpillFile, Superblock};
 use crate::sync::Mutex;
 use crate::tree::{Tree, TreeContext};
 use crate::types::TreeId;
@@ -114,6 +114,9 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     sparing.set_idle(Arc::<OpenFiles>::downgrade(&files));
     let superblock_path = superblock_path(&options.dir);
     let superblock = find_superblock(&fs, &files, &options, &superblock_path)?;
+    if !fs.is_read_only() {
+        superblock.check_writing(&superblock_path)?;
+    }
     let cache = open_cache(&options)?;
     let clock = Clock::with_time(superblock.timestamp, options.time.clone());
     let locks = LockManager::with_time(Some(cache.clone()), options.time.clone());
@@ -440,6 +443,8 @@ fn create(
         next_space: SYSTEM_SPACE + 1,
         directory: None,
         system_map: None,
+        features: Features::default(),
+        read_from: Release::READS_OURS,
         clean: true,
     };
     superblock.create(&**fs, superblock_path)?;

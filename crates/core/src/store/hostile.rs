@@ -4,7 +4,7 @@ use super::bundles::{BundleMap, BundleUse, ThinnedBundle};
 use super::compression;
 use super::dictionary::Dictionary;
 use super::free_map::{self, FreeMap};
-use super::superblock::{self, Superblock};
+use super::superblock::{self, Features, Release, Superblock};
 use super::{BlockAddress, TreeRoot, Unit};
 use crate::slabs::Buffer;
 use crate::Compression;
@@ -27,6 +27,8 @@ pub(crate) fn sample_superblock(directory: TreeRoot, system_map: BlockAddress) -
         next_space: 5,
         directory: Some(directory),
         system_map: Some(system_map),
+        features: Features::default(),
+        read_from: Release::READS_OURS,
         clean: true,
     })
 }

@@ -61,7 +61,7 @@ pub use open_files::OpenFiles;
 pub use packer::Packer;
 pub use space::Space;
 pub use spill::{SpillExtent, SpillFile};
-pub use superblock::{spare_path, Newest, Superblock};
+pub use superblock::{spare_path, Features, Newest, Release, Superblock};
 
 use crate::Compression;
 

@@ -6,12 +6,12 @@
 //!
 //!   0            8         12      16          32           40          48            56          64
 //!   | "TEAKSUPR" | version | flags | engine id | checkpoint | timestamp | replay_from | next_tree | next_txn |
-//!  72           76           139          166                     4088
-//!   | next_space | directory | system map | zeros ...             | XXH3-64 of bytes 0..4088 |
-//! flags: 1 clean, 2 the directory is there, 4 the system map is there
+//!  72           76           139          166      172         178         4088
+//!   | next_space | directory | system map | writer | read from | zeros ... | XXH3-64 of bytes 0..4088 |
+//! flags: 1 clean, 2 the directory is there, 4 the system map is there; features.rs has the others
 //! ```
-//! Slot `checkpoint % 2`. Magic, version and checksum keep their places in every version of the format. Files before
-//! version 4 had the first copies only.
+//! Slot `checkpoint % 2`. Magic, version and checksum keep their places in every version of the format, and from 6 on
+//! so do the flags and the two versions of Teak. Files before version 4 had the first copies only.
 //!
 //! Invariants: the slot of the newest durable superblock is never written, but with the same superblock again; the
 //! second copy is written when the first is synced, so that a crash leaves at most one copy of a slot in pieces. Hence
@@ -32,8 +32,10 @@ use crate::file::{File, FileSystem, OpenMode};
 use crate::log::Lsn;
 use crate::{Error, Result, Timestamp, TreeId, TxnId};
 
+mod features;
 mod newest;
 
+pub use features::{Features, Release};
 pub use newest::Newest;
 
 const MAGIC: &[u8; 8] = b"TEAKSUPR";
@@ -46,6 +48,9 @@ const CHECKSUM_AT: usize = BLOCK_BYTES - 8;
 const DIRECTORY_AT: usize = 76;
 const SYSTEM_MAP_AT: usize = DIRECTORY_AT + TreeRoot::ENCODED_BYTES;
 const END_AT: usize = SYSTEM_MAP_AT + BlockAddress::ENCODED_BYTES;
+/// Versions of Teak: which wrote it, and the oldest that knows all that the files have. From version 6 on.
+const WRITER_AT: usize = END_AT;
+const READ_FROM_AT: usize = WRITER_AT + Release::ENCODED_BYTES;
 const CLEAN: u32 = 1;
 const HAS_DIRECTORY: u32 = 2;
 const HAS_SYSTEM_MAP: u32 = 4;
@@ -73,6 +78,10 @@ pub struct Superblock {
     pub directory: Option<TreeRoot>,
     /// Free-space map of space 0.
     pub system_map: Option<BlockAddress>,
+    /// What else is in the files. Stays from one superblock to the next.
+    pub features: Features,
+    /// The oldest Teak that knows all of it.
+    pub read_from: Release,
     /// The engine was closed after this checkpoint, and has not been opened since: there is nothing to replay. Before
     /// version 4: it was closed, and may have been opened.
     pub clean: bool,
@@ -80,9 +89,10 @@ pub struct Superblock {
 
 impl Superblock {
     /// The version that this build writes.
-    pub const VERSION: u32 = 5;
+    pub const VERSION: u32 = 6;
     /// The oldest that it reads: version 2 has no blocks by columns, 3 no second copies, no checkpoints in the log, and
-    /// `clean` says nothing of what came after it; 4 no files in units of 32 bytes.
+    /// `clean` says nothing of what came after it; 4 no files in units of 32 bytes; 5 no features and no versions of
+    /// Teak.
     const OLDEST_VERSION: u32 = 2;
 
     /// Whether the log after it has nothing: see [`Superblock::clean`].
@@ -192,7 +202,7 @@ impl Superblock {
     }
 
     fn encode(&self) -> [u8; BLOCK_BYTES] {
-        let mut flags = if self.clean { CLEAN } else { 0 };
+        let mut flags = self.features.flags() | if self.clean { CLEAN } else { 0 };
         let mut out = [0; BLOCK_BYTES];
         out[0..8].copy_from_slice(MAGIC);
         out[8..12].copy_from_slice(&self.version.to_le_bytes());
@@ -212,6 +222,9 @@ impl Superblock {
             out[SYSTEM_MAP_AT..END_AT].copy_from_slice(&map.encode());
         }
         out[12..16].copy_from_slice(&flags.to_le_bytes());
+        for (at, release) in [(WRITER_AT, Release::OWN), (READ_FROM_AT, self.read_from)] {
+            out[at..at + Release::ENCODED_BYTES].copy_from_slice(&release.encode());
+        }
         let sum = checksum(&out[..CHECKSUM_AT]);
         out[CHECKSUM_AT..].copy_from_slice(&sum.to_le_bytes());
         out
@@ -232,6 +245,8 @@ impl Superblock {
             next_space: u32_at(bytes, 72)?,
             directory: if flags & HAS_DIRECTORY != 0 { Some(directory?) } else { None },
             system_map: if flags & HAS_SYSTEM_MAP != 0 { Some(system_map?) } else { None },
+            features: Features::among(flags),
+            read_from: Release::decode(&bytes[READ_FROM_AT..])?,
             clean: flags & CLEAN != 0,
         })
     }

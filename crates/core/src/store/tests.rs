@@ -527,6 +527,8 @@ fn checkpoints_until_power_cut(fs: &SimulatedFileSystem, images: &mut Vec<Vec<Bl
             next_space: 1,
             directory: None,
             system_map: Some(map),
+            features: Features::default(),
+            read_from: Release::READS_OURS,
             clean: false,
         };
         superblock.write_next(fs, Path::new("/e/teak.super"))?;

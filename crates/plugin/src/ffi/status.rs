@@ -93,7 +93,7 @@ fn of_error(error: &Error) -> Status {
         Error::Io { .. } => Status::Io,
         Error::DiskFull { .. } | Error::SpillFull { .. } | Error::MemoryFull { .. } => Status::DiskFull,
         Error::Corrupt { .. } => Status::Corrupt,
-        Error::UnknownVersion { .. } => Status::UnknownVersion,
+        Error::UnknownVersion { .. } | Error::TooNew { .. } => Status::UnknownVersion,
         Error::InUse { .. } => Status::InUse,
         Error::LockTimeout => Status::LockTimeout,
         Error::Deadlock => Status::Deadlock,

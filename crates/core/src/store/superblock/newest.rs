@@ -3,7 +3,10 @@
 //! Nothing here changes a file. Invariant: where a newer superblock than the one found may have been, it is told as a
 //! doubt, never as a remark.
 
-use super::{offset_of, Superblock, BLOCK_BYTES, CHECKSUM_AT, FIRST_WITH_COPIES, MAGIC};
+use super::features::too_new;
+use super::{
+    offset_of, Release, Superblock, BLOCK_BYTES, CHECKSUM_AT, FIRST_WITH_COPIES, MAGIC, READ_FROM_AT,
+};
 use crate::file::File;
 use crate::options::LogLevel;
 use crate::store::{checksum, u32_at, u64_at};
@@ -146,10 +149,14 @@ pub(super) fn decode_copy(bytes: &[u8; BLOCK_BYTES], slot: u64, path: &Path) -> 
     }
     match u32_at(bytes, 8).unwrap_or(0) {
         Superblock::OLDEST_VERSION..=Superblock::VERSION => {
-            Ok(Superblock::decode(bytes).filter(|found| found.checkpoint % 2 == slot).map_or_else(
-                || Found::Damaged("it is malformed, or in the wrong place".to_string()),
-                Found::Intact,
-            ))
+            match Superblock::decode(bytes).filter(|found| found.checkpoint % 2 == slot) {
+                Some(found) => found.check_reading(path).map(|()| Found::Intact(found)),
+                None => Ok(Found::Damaged("it is malformed, or in the wrong place".to_string())),
+            }
+        }
+        found if found > Superblock::VERSION => {
+            let read_from = Release::decode(&bytes[READ_FROM_AT..]).unwrap_or_default();
+            Err(too_new(path, format!("format version {found}"), read_from))
         }
         found => Err(Error::UnknownVersion { path: path.into(), found, supported: Superblock::VERSION }),
     }

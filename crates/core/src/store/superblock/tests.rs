@@ -35,6 +35,8 @@ fn superblock(checkpoint: u64) -> Superblock {
             raw_bytes: 9,
         }),
         system_map: (checkpoint > 2).then_some(address),
+        features: Features::default(),
+        read_from: Release::READS_OURS,
         clean: checkpoint % 3 > 1,
     }
 }
@@ -201,10 +203,46 @@ fn an_unknown_version_is_refused_even_beside_a_known_one() {
     let old = Superblock { version: 2, ..superblock(4) };
     old.write_next(&FS, &path).unwrap();
     assert_eq!(Superblock::read_newest(&FS, &path).unwrap(), Some(old));
-    Superblock { version: 9, ..superblock(5) }.write_next(&FS, &path).unwrap();
+    Superblock { version: 9, read_from: Release::decode(&[7, 0, 8, 0, 9, 0]).unwrap(), ..superblock(5) }
+        .write_next(&FS, &path)
+        .unwrap();
     let error = Superblock::read_newest(&FS, &path).unwrap_err();
-    assert!(matches!(error, Error::UnknownVersion { found: 9, supported: Superblock::VERSION, .. }));
+    let text = error.to_string();
+    assert!(matches!(error, Error::TooNew { .. }), "{text}");
+    assert!(text.contains("format version 9") && text.contains("Teak 7.8.9 or newer is needed"), "{text}");
     assert!(superblock(6).write_next(&FS, &path).is_err());
+}
+
+/// A superblock whose files have the feature of a bit that nobody knows.
+fn with_feature(checkpoint: u64, bit: u32) -> Superblock {
+    let read_from = Release::decode(&[2, 0, 3, 0, 1, 0]).unwrap();
+    Superblock { features: Features::among(1 << bit), read_from, ..superblock(checkpoint) }
+}
+
+#[test]
+fn an_unknown_feature_forbids_reading_or_writing() {
+    let dir = TestDir::new();
+    let path = file_with(&dir, 3);
+    // It is kept with those that follow, until then it may be read.
+    with_feature(4, 17).write_next(&FS, &path).unwrap();
+    let found = Superblock::read_newest(&FS, &path).unwrap().unwrap();
+    assert_eq!(found, with_feature(4, 17));
+    let text = found.check_writing(&path).unwrap_err().to_string();
+    assert!(
+        text.contains("feature 17") && text.contains("Teak 2.3.1 or newer is needed; teak_force_recovery=2"),
+        "{text}"
+    );
+
+    with_feature(5, 9).write_next(&FS, &path).unwrap();
+    let text = Superblock::read_newest(&FS, &path).unwrap_err().to_string();
+    assert!(text.contains("feature 9") && text.contains("Teak 2.3.1 or newer is needed; nothing"), "{text}");
+    assert!(superblock(6).write_next(&FS, &path).is_err(), "nothing is written over it");
+}
+
+#[test]
+fn facts_are_no_features() {
+    assert_eq!(Features::among(CLEAN | HAS_DIRECTORY | HAS_SYSTEM_MAP), Features::default());
+    superblock(5).check_writing(Path::new("x")).unwrap();
 }
 
 #[test]
