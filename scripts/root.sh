@@ -13,9 +13,6 @@ set -euo pipefail
 # shellcheck source=scripts/lib/root.sh
 . "$ROOT/scripts/lib/root.sh"
 
-# As sysexits.h says EX_UNAVAILABLE.
-UNAVAILABLE=69
-
 main() {
     local release=${1-} root own
     case $release in
@@ -28,7 +25,7 @@ main() {
     (
         flock 9
         [ -d "$root" ] || make_root "$release" "$root"
-    ) 9>"$root.lock" || exit "$UNAVAILABLE"
+    ) 9>"$root.lock"
     [ "$#" -gt 0 ] || return 0
     own=$BUILD/$release
     mkdir -p "$own/build" "$own/target" "$own/var"

@@ -68,7 +68,7 @@ apt_refresh() {
     # apt-get update exits 0 with only warnings when the network is down, so its log decides.
     if grep -qE '^(E:|Err:|W: (Failed to fetch|Some index files))' "$APT_DIR/update.log"; then
         grep -E '^(E:|W:)' "$APT_DIR/update.log" | head -n 5 >&2
-        die "cannot read Debian's package lists (log: $APT_DIR/update.log)." \
+        unavailable "cannot read Debian's package lists (log: $APT_DIR/update.log)." \
             "Is there a network? Mirrors asked: $(apt_mirrors | tr '\n' ';')" \
             "Behind a proxy, set http_proxy, or Acquire::http::Proxy in /etc/apt/apt.conf.d."
     fi

@@ -17,14 +17,19 @@ export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:${CARGO_HOME:-${HOME:-/root}/.
 say() { printf 'teak: %s\n' "$*"; }
 warn() { printf 'teak: %s\n' "$*" >&2; }
 
-# die WHAT [WHAT TO DO...]: each further argument is a line of its own.
-die() {
-    printf 'teak: error: %s\n' "$1" >&2
-    shift
-    local line
+# As sysexits.h has it: what the network does not offer today, so that nothing can be said of the rest.
+UNAVAILABLE=69
+
+# end_with STATUS WHAT [WHAT TO DO...]: each further argument is a line of its own.
+end_with() {
+    local status=$1 line
+    printf 'teak: error: %s\n' "$2" >&2
+    shift 2
     for line in "$@"; do printf '             %s\n' "$line" >&2; done
-    exit 1
+    exit "$status"
 }
+die() { end_with 1 "$@"; }
+unavailable() { end_with "$UNAVAILABLE" "$@"; }
 
 have() { command -v "$1" >/dev/null 2>&1; }
 

@@ -61,7 +61,7 @@ mariadb_choose() {
             printf '%s\n' "$system"
             return
         fi
-        die "this machine has the package mariadb-server $system, for which Debian offers no source to build against." \
+        unavailable "this machine has the package mariadb-server $system, for which Debian offers no source to build against." \
             "Teak will not up- or downgrade a server that may be in use. Either remove that package" \
             "(apt-get remove mariadb-server), or wait until its source is published, or use another machine."
     fi
@@ -73,7 +73,7 @@ mariadb_choose() {
         fi
         warn "MariaDB $version has binaries but no source that can be fetched: trying the one before"
     done <<<"$binaries"
-    die "found no MariaDB $MARIADB_SERIES with both binaries and source. Binaries offered: ${binaries//$'\n'/, }" \
+    unavailable "found no MariaDB $MARIADB_SERIES with both binaries and source. Binaries offered: ${binaries//$'\n'/, }" \
         "See the mirrors in $APT_DIR/sources.list."
 }
 
@@ -93,7 +93,7 @@ fetch_source() {
         return
     tail -n 5 "$2/fetch.log" >&2
     rm -rf "$2"
-    die "cannot fetch the source package mariadb $1." "Is there a network, and room in $2?"
+    unavailable "cannot fetch the source package mariadb $1." "Is there a network, and room in $2?"
 }
 
 # source_in DIRECTORY: the tarball that fetch_source has put there, or nothing.

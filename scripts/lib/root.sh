@@ -30,12 +30,12 @@ make_root() {
     say "making a minimal Debian ($release) in $root"
     rm -rf --one-file-system "$root.new" "$root"
     debootstrap --variant=minbase "$release" "$root.new" "$(apt_mirror "$release")" >"$log" 2>&1 ||
-        die "debootstrap failed for $release: $(tail -n 1 "$log")" "Its log: $log"
+        unavailable "debootstrap failed for $release: $(tail -n 1 "$log")" "Its log: $log"
     configure_root "$release" "$root.new"
     # shellcheck disable=SC2016
     in_root "$root.new" -- bash -ec 'apt-get -q update; apt-get -q -y --no-install-recommends install "$@"' install \
         "${FIRST_PACKAGES[@]}" >>"$log" 2>&1 </dev/null ||
-        die "installing ${FIRST_PACKAGES[*]} in $release failed: $(tail -n 1 "$log")" "The log: $log"
+        unavailable "installing ${FIRST_PACKAGES[*]} in $release failed: $(tail -n 1 "$log")" "The log: $log"
     mv -T "$root.new" "$root"
 }
 
