@@ -47,9 +47,16 @@ bool PrimaryCodec::decode_parts(teak_bytes pk, uchar* record) const {
     return true;
 }
 
-size_t PrimaryCodec::id_size() const { return ids_are_columns_ ? key_.tuple_size() : 2 + max_size(); }
+size_t PrimaryCodec::id_size() const {
+    if (ids_are_columns_) return key_.tuple_size();
+    return fixed_size() ? fixed_size() : 2 + max_size();
+}
 
 void PrimaryCodec::make_id(uchar* to, teak_bytes pk) const {
+    if (fixed_size()) {
+        memcpy(to, pk.data, pk.len);
+        return;
+    }
     int2store(to, pk.len);
     memcpy(to + 2, pk.data, pk.len);
     memset(to + 2 + pk.len, 0, max_size() - pk.len);
@@ -57,13 +64,17 @@ void PrimaryCodec::make_id(uchar* to, teak_bytes pk) const {
 
 void PrimaryCodec::make_id(uchar* to, const uchar* record) const {
     if (ids_are_columns_) return key_.copy_columns(to, record);
+    if (fixed_size()) {
+        encode(to, record);
+        return;
+    }
     const size_t length = encode(to + 2, record);
     int2store(to, length);
     memset(to + 2 + length, 0, max_size() - length);
 }
 
 teak_bytes PrimaryCodec::of_id(const uchar* id, uchar* scratch) const {
-    if (!ids_are_columns_) return {id + 2, uint2korr(id)};
+    if (!ids_are_columns_) return fixed_size() ? teak_bytes{id, fixed_size()} : teak_bytes{id + 2, uint2korr(id)};
     uint done;
     bool has_null;
     const uchar* end = key_.encode_tuple(scratch, id, static_cast<uint>(key_.tuple_size()), &done, &has_null);

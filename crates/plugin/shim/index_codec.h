@@ -39,8 +39,11 @@ class PrimaryCodec {
     }
     uint parts() const { return static_cast<uint>(key_.parts().size()); }
     /* A row's id for the server, which takes it for so many bytes, whatever there are. It is the key behind its length
-       (2, LE) and followed by zeros; or the key's columns, where those are shorter than their weights may be. */
+       (2, LE) and followed by zeros; the key alone where all have the same size; or the key's columns, where those are
+       shorter than their weights may be. Vector indexes keep ids on disk (since MariaDB 11.8). */
     size_t id_size() const;
+    /* The size of all keys if it is the same. */
+    size_t fixed_size() const { return hidden_ ? kRowIdBytes : key_.fixed_size(); }
     bool ids_are_columns() const { return ids_are_columns_; }
     void make_id(uchar* to, teak_bytes pk) const;
     void make_id(uchar* to, const uchar* record) const;
