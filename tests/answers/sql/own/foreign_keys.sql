@@ -1,4 +1,4 @@
-# What differs from InnoDB, or InnoDB has not. The rest is compared with it: foreign_keys.sql, foreign_keys_ddl.sql.
+# What differs from InnoDB, or InnoDB has not. The rest is compared with it: foreign_keys.sql, foreign_keys_ddl.sql. MariaDB 11.8 copies beside writers, so that ADD FOREIGN KEY with LOCK=NONE is not refused.
 create table parent (id int primary key, n int, key (n));
 create table child (id int primary key, p int, key (p), constraint to_parent foreign key (p) references parent (id));
 insert into parent values (1, 1), (2, 2);

@@ -1,4 +1,4 @@
--- ALTER TABLE that writes all rows anew: what is not as with InnoDB.
+-- ALTER TABLE that writes all rows anew: what is not as with InnoDB. MariaDB 11.8 has other words for a DATA DIRECTORY.
 set sql_mode = 'STRICT_TRANS_TABLES';
 create table t (id int not null auto_increment primary key, a int, c text, key a (a));
 insert into t (a, c) select seq % 7, concat('text ', seq % 50) from seq_1_to_300;

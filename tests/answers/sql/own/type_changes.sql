@@ -1,4 +1,4 @@
--- Columns of other types beside writers (ALGORITHM=INPLACE, LOCK=NONE), where InnoDB copies; tests/answers/sql/type_changes.sql compares what comes of it.
+-- Columns of other types beside writers (ALGORITHM=INPLACE, LOCK=NONE), where InnoDB copies; tests/answers/sql/type_changes.sql compares what comes of it. MariaDB 11.8 copies beside writers (LOCK=NONE), and has another collation for utf8mb4.
 set sql_mode = 'STRICT_TRANS_TABLES';
 create table t (id int not null auto_increment primary key, a int, s varchar(20) character set latin1, c char(10) character set utf8mb3, d datetime(3), e enum ('x', 'y'), b bit(3), key a (a), key s (s(4)), key c (c));
 insert into t (a, s, c, d, e, b) select seq, concat('text ', seq), seq, '2020-01-01 00:00:00' + interval seq day, 1 + seq % 2, seq % 8 from seq_1_to_300;
