@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every check and test in order and ends with 'N passed, N failed', and how many were skipped, if any. A step counts
+# Runs every check and test in order and ends with 'N passed, N failed', and how many were skipped. A step counts
 # as one, plus what its tool reports of its own tests. Logs: build/test-logs/. All steps run, also after one failed.
 #
 # usage: scripts/test.sh [STEP...]     without arguments all of them; scripts/test.sh --list names them

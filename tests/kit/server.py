@@ -14,7 +14,8 @@ import pymysql
 
 # By its full path: started by name, the server cannot find itself when it writes a backtrace with symbols.
 MARIADBD = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin") or "mariadbd"
-# Debian 13 came without it.
+# Debian 13 has the server's messages under its new name, and no mydumper.
+SHARE = "/usr/share/mysql" if os.path.exists("/usr/share/mysql/english") else "/usr/share/mariadb"
 HAS_MYDUMPER = platform.freedesktop_os_release().get("VERSION_CODENAME") == "bookworm"
 
 

@@ -27,7 +27,15 @@ import sys
 
 import lists
 
-SUITES = "usr/share/mysql/mysql-test"
+# Debian 13 has all that is the server's under its new name.
+STOCK = next(path for path in map(pathlib.Path, ("/usr/share/mariadb/mariadb-test", "/usr/share/mysql/mysql-test")) if path.exists())
+SUITES = STOCK.relative_to("/")
+RELEASE = re.match(r"\d+\.\d+", (pathlib.Path(__file__).parents[3] / "build/mariadb-version").read_text(encoding="ascii"))[0]
+
+
+def known_of_release(directory):
+    """Where it stands how a suite differs on this release of the server: where it did on the first, unless there is a directory for it."""
+    return directory / RELEASE if (directory / RELEASE).exists() else directory
 
 
 class Suite:
@@ -39,7 +47,7 @@ class Suite:
 
     def __init__(self, name, without):
         self.name, self.without = name, without and re.compile(without)
-        self.known = next(pathlib.Path(__file__).parents[2].glob("*/" + ("mtr" if name == self.OVERLAID else name)))
+        self.known = known_of_release(next(pathlib.Path(__file__).parents[2].glob("*/" + ("mtr" if name == self.OVERLAID else name))))
         engine = r"-\w+" if name == self.OVERLAID else ""
         self.status = re.compile(
             rf"^{name}(?P<part>/\w+)?{engine}\.(?P<test>\w+)\s.*\[ (?P<status>[\w-]+) \]\s*(?P<comment>.*)$")
@@ -98,7 +106,7 @@ class ListedSuites(Suite):
 
     def results(self, engine, name):
         suite, _, test = name.partition(".")
-        stock = pathlib.Path("/usr/share/mysql/mysql-test/suite", suite)
+        stock = STOCK / "suite" / suite
         directory = pathlib.Path(SUITES, suite) if suite == "main" else \
             pathlib.Path(SUITES, "suite", suite, "r" if (stock / "r").exists() else "")
         # The file's name has the combinations in another order than what mysql-test-run.pl prints.

@@ -2,11 +2,11 @@
 
 import contextlib
 
-from kit.server import Server
+from kit.server import SHARE, Server
 
 OPTIONS = ["--default-storage-engine=InnoDB", "--teak-snapshot-isolation=INNODB", "--innodb-snapshot-isolation=ON", "--innodb-buffer-pool-size=64M",
            "--innodb-flush-log-at-trx-commit=2", "--teak-flush-log-at-trx-commit=2", "--teak-memory-max-size=512M", "--lock-wait-timeout=20",
-           "--innodb-lock-wait-timeout=5", "--lc-messages-dir=/usr/share/mysql"]
+           "--innodb-lock-wait-timeout=5", f"--lc-messages-dir={SHARE}"]
 
 
 @contextlib.contextmanager

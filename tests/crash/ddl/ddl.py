@@ -252,7 +252,8 @@ class Test:
         self.targets = []
 
     def options(self, has_log):
-        options = ["--teak-flush-log-at-trx-commit=1", f"--default-storage-engine={self.arguments.engine}"]
+        # Statements name latin1 as what tables have unless they are told otherwise.
+        options = ["--teak-flush-log-at-trx-commit=1", f"--default-storage-engine={self.arguments.engine}", "--character-set-server=latin1"]
         return options + ["--log-bin=binlog", "--binlog-format=MIXED", "--server-id=1", "--sync-binlog=1"] if has_log else options
 
     def start(self, has_log, change=0):

@@ -1,4 +1,4 @@
-//! What files have that not every build knows, as bits among a superblock's flags, so that a build which does not know a
+//! What files have that not every build knows, as bits among a superblock's flags, so that a build which lacks a
 //! bit is told whether it may read or write them all the same, and which Teak may.
 //!
 //! A structure that older builds would take for damage, or overlook, gets a bit, which goes into the superblock of the
