@@ -5,6 +5,8 @@ Prints, for each engine: time and bytes of a full backup, of an incremental one 
 time from the backup to the first query on a restored server, and what writers did while backups ran, against what they
 did without. Ratios are Teak's figure divided by InnoDB's, of medians.
 
+What it is at is told on standard error.
+
 usage: benches/backup.py [--rows N] [--runs N] [--seconds N]
 """
 
@@ -59,8 +61,12 @@ class Subject:
     def connection(self):
         return [f"--socket={self.server.socket}", "--user=root"]
 
-    def backup(self, directory, below=None, limited=False):
-        """Makes a backup, limited to LIMIT MB a second or not; seconds and bytes."""
+    def backup(self, directory, below=None):
+        """Makes a backup; seconds and bytes."""
+        return timed(self.command(directory, below)), allocated(directory)
+
+    def command(self, directory, below=None, limited=False):
+        """That makes a backup, limited to LIMIT MB a second or not."""
         if self.engine == "Teak":
             command = [TEAK, "backup", "--quiet", "--no-defaults", *self.connection(), directory]
             command += [f"--incremental-from={below}"] if below else []
@@ -68,10 +74,10 @@ class Subject:
         else:
             command = ["mariadb-backup", "--no-defaults", "--backup", "--parallel=2", *self.connection(), f"--target-dir={directory}"]
             command += [f"--incremental-basedir={below}"] if below else []
-            # In chunks of 10 MiB a second.
+            # In chunks of 10 MiB a second. A small file is one, too: the 200 of the server's own take minutes, after
+            # InnoDB's have been copied.
             command += [f"--throttle={LIMIT // 10}"] if limited else []
-        seconds = timed(command)
-        return seconds, allocated(directory)
+        return command
 
     def change(self):
         """One row in a hundred, anywhere."""
@@ -96,7 +102,8 @@ class Subject:
         return seconds
 
     def writes(self, seconds, backup=False, limited=False):
-        """Commits a second of clients that update single rows, with backups running one after the other or none."""
+        """Commits a second of clients that update single rows, with backups running one after the other or none. The last
+        backup ends with the clients: a limited one would go on long after them."""
         done, ended = [0] * WRITERS, time.monotonic() + seconds
 
         def write(client):
@@ -113,16 +120,21 @@ class Subject:
             thread.start()
         target = os.path.join(self.home, "beside")
         while backup and time.monotonic() < ended:
-            self.backup(target, limited=limited)
-            shutil.rmtree(target)
+            timed(self.command(target, limited=limited), ended)
+            shutil.rmtree(target, ignore_errors=True)
         for thread in threads:
             thread.join()
         return sum(done) / seconds
 
 
-def timed(command):
+def timed(command, until=None):
+    """Seconds that a command takes, which is killed at `until`."""
     began = time.monotonic()
-    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    limit = None if until is None else max(until - began, 0)
+    try:
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return time.monotonic() - began
     if run.returncode != 0:
         sys.exit(f"{' '.join(command)}: exit status {run.returncode}\n{run.stdout[-3000:]}")
     return time.monotonic() - began
@@ -136,7 +148,11 @@ def allocated(directory):
 
 def measure(subject, figures, run, seconds):
     full, incremental = (os.path.join(subject.home, f"{kind}{run}") for kind in ("full", "incremental"))
-    note = lambda what, value: figures.setdefault((what, subject.engine), []).append(value)
+
+    def note(what, value):
+        figures.setdefault((what, subject.engine), []).append(value)
+        print(f"run {run}, {subject.engine}: {what} {value:.2f}", file=sys.stderr, flush=True)
+
     taken, size = subject.backup(full)
     note("full backup, s", taken)
     note("full backup, MB", size / 1e6)
@@ -164,6 +180,7 @@ def main():
     subjects, figures = [], {}
     try:
         for engine in ENGINES:
+            print(f"loading {arguments.rows} rows into {engine}", file=sys.stderr, flush=True)
             subjects.append(Subject(engine, home, arguments.rows))
         for run in range(arguments.runs):
             for subject in subjects if run % 2 == 0 else subjects[::-1]:
