@@ -444,6 +444,44 @@ bool RowCodec::unpack_variable(const uchar* from, const uchar* end, uchar* recor
     return true;
 }
 
+bool RowCodec::find_place(uint fieldnr, Place* place) const {
+    size_t fixed = 0;
+    for (const ColumnCodec& column : stored_) {
+        if (column.kind != ColumnKind::Fixed) continue;
+        if (column.fieldnr == fieldnr) {
+            *place = {&column, fixed};
+            return true;
+        }
+        fixed += column.bytes;
+    }
+    for (size_t i = 0; i < variable_.size(); i++)
+        if (variable_[i].fieldnr == fieldnr) {
+            *place = {&variable_[i], i};
+            return true;
+        }
+    return false;
+}
+
+bool RowCodec::text_of(teak_bytes row, const Place& place, teak_bytes* text) const {
+    const size_t before = kHeader + null_bytes_ + runs_length_;
+    if (!is_newest(row) || row.len < before) return false;
+    const uchar* const nulls = row.data + kHeader; /* which a record begins with */
+    const ColumnCodec& wanted = *place.column;
+    if (wanted.is_null(nulls)) return false;
+    if (wanted.kind == ColumnKind::Fixed) {
+        *text = {nulls + null_bytes_ + place.at, wanted.bytes};
+        return true;
+    }
+    const uchar *from = row.data + before, *const end = row.data + row.len;
+    for (size_t i = 0; i < place.at; i++)
+        if (!variable_[i].is_null(nulls) && !(from = variable_[i].skip(from, end))) return false;
+    const uchar* const next = wanted.skip(from, end);
+    if (!next) return false;
+    from += wanted.length_bytes;
+    *text = {from, static_cast<size_t>(next - from)};
+    return true;
+}
+
 void RowCodec::take_unchanged(const uchar* old_record, const uchar* is, uchar* record) const {
     for (const ColumnCodec& column : stored_) {
         const bool is_null = column.is_null(old_record);

@@ -184,6 +184,16 @@ class RowCodec {
     void take_unchanged(const uchar* old_record, const uchar* is, uchar* record) const;
     /* Whether rows that `other` has packed can be unpacked: ALTER TABLE may leave them as they are. */
     bool reads(const RowCodec& other) const;
+    /* Where a column is in the rows of the newest layout. */
+    struct Place {
+        const ColumnCodec* column;
+        size_t at; /* among the variable columns; of a fixed one behind the row's null bytes */
+    };
+    /* False: rows do not have the column, which is virtual or restored from the key. As long as the codec is not made
+       anew. */
+    bool find_place(uint fieldnr, Place* place) const;
+    /* The bytes of a column in a row, without their length. False: it is NULL, or the row is of an older layout. */
+    bool text_of(teak_bytes row, const Place& place, teak_bytes* text) const;
     /* The stored columns, in the table's order. */
     const std::vector<ColumnCodec>& stored() const { return stored_; }
     bool has_layouts() const { return !older_.empty(); }
