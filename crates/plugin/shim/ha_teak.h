@@ -12,7 +12,7 @@
   ha_teak_cascade.cc     what follows from their rules  ha_teak_constraints.cc what ALTER in place makes of them
   ha_teak_online.cc      indexes beside writers         ha_teak_rebuild.cc a whole table beside writers
   ha_teak_memory.cc      what a restart has taken        ha_teak_entries.cc entries to be looked at closer
-  ha_teak_costs.cc       what the optimizer counts with
+  ha_teak_costs.cc       what the optimizer counts with  ha_teak_filter.cc rows that scans pass over
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
@@ -22,6 +22,7 @@
 #include "constraint_maker.h"
 #include "foreign_look.h"
 #include "index_codec.h"
+#include "like_filter.h"
 #include "table_meta.h"
 #include <atomic>
 #include <mutex>
@@ -39,6 +40,9 @@ teak_status create_table(const ha_table_option_struct* options, teak_bytes name,
 constexpr const char* kPartitionSeparator = "#P#";
 /* A page, as the optimizer knows it from InnoDB: what its costs are calibrated for. */
 constexpr uint kPageBytes = 16384;
+
+/* ha_teak_filter.cc: rows that scans have passed over, since the start. */
+extern std::atomic<uint64_t> passed_rows;
 
 /* ha_teak_exports.cc: where FLUSH TABLES ... FOR EXPORT puts a table. */
 std::string export_path(const std::string& name);
@@ -147,6 +151,8 @@ class ha_teak final : public handler {
     int cmp_ref(const uchar* a, const uchar* b) override;
     Item* idx_cond_push(uint index, Item* condition) override;
     bool rowid_filter_push(Rowid_filter* filter) override;
+    const COND* cond_push(const COND* condition) override;
+    void cond_pop() override { likes_.clear(); }
     int reset() override;
     void unlock_row() override;
     void try_semi_consistent_read(bool yes) override { statement_.semi_consistent = yes; }
@@ -404,6 +410,11 @@ class ha_teak final : public handler {
     teak_status look_up(uint32_t tree, teak_bytes key, uint32_t mode, teak_entry_view* entry);
     int find_key(uchar* buf, const uchar* key, key_part_map parts, enum ha_rkey_function flag);
     int next_row(uchar* buf);
+    int next_row_filtered(uchar* buf);
+    int next_entry(teak_entry_view* row);
+    bool reads_virtual() const;
+    void count_passed(ulonglong rows);
+    void end_filter();
     int read_row(uchar* buf, teak_bytes pk);
     int read_held_row(uchar* buf, teak_bytes pk);
     int deliver_whole(uchar* buf, teak_status status, const teak_entry_view& row);
@@ -531,6 +542,7 @@ class ha_teak final : public handler {
     };
     struct Scan {
         bool started = false; /* rnd_next was called */
+        uint64_t passed = 0;  /* rows for which the condition is not true */
         bool sorted = false;  /* index_init was told that the order matters */
         Placed placed = Placed::Anywhere;
         const key_range* range_end = nullptr;               /* while read_range_first places the cursor */
@@ -538,6 +550,7 @@ class ha_teak final : public handler {
         size_t exact_key_length = 0, sought_key_length = 0; /* of what exact_key_ and seek_key_ have */
     };
     Scan scan_;
+    teak::LikeFilter likes_; /* of a full scan: from cond_push to rnd_end */
 
     /* Sorted reads of many ranges (ha_teak_mrr.cc): begun anew by each multi_range_read_init. */
     struct SortedRanges {

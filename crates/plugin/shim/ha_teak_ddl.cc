@@ -232,6 +232,8 @@ handler::Table_flags ha_teak::table_flags() const {
        in a column that nobody sees, as in InnoDB: ranges could not use that. */
     if (!thd || !(keeps_hidden_hashes(thd) || needs_hidden_hashes(thd))) flags |= HA_CAN_HASH_KEYS;
     if (thd && thd_tx_isolation(thd) > ISO_READ_COMMITTED) flags |= HA_BINLOG_STMT_CAPABLE;
+    /* Of partitions before a scan begins, since their handler has cached what they said: see rnd_init. */
+    if (table && table->part_info) flags |= HA_CAN_TABLE_CONDITION_PUSHDOWN;
     return flags;
 }
 

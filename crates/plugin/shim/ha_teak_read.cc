@@ -425,18 +425,26 @@ int ha_teak::read_range_next() {
     return error;
 }
 
-int ha_teak::rnd_init(bool) {
+/* Conditions are asked for where a full scan begins, between this and its first row (init_read_record in records.cc):
+   then the server has put together all that it is going to look at. It asks by the cached flags. To say that of the
+   handler from the start would have the optimizer copy the conditions of each statement. */
+int ha_teak::rnd_init(bool scan) {
     scan_ = {};
+    likes_.clear();
+    if (scan) cached_table_flags |= HA_CAN_TABLE_CONDITION_PUSHDOWN;
     return 0;
 }
 
 int ha_teak::rnd_end() {
     reset_cursors();
+    end_filter();
     scan_ = {};
+    cached_table_flags &= ~HA_CAN_TABLE_CONDITION_PUSHDOWN;
     return 0;
 }
 
 int ha_teak::rnd_next(uchar* buf) {
+    if (likes_.is_set()) return next_row_filtered(buf);
     int error;
     if (scan_.started && take_row(buf, Direction::Forward, &error)) return error;
     error = next_row(buf);
@@ -444,18 +452,24 @@ int ha_teak::rnd_next(uchar* buf) {
 }
 
 int ha_teak::next_row(uchar* buf) {
+    teak_entry_view row;
+    const int error = next_entry(&row);
+    return error ? error : deliver_row(buf, row);
+}
+
+/* The next row of a full scan, as it is packed. */
+int ha_teak::next_entry(teak_entry_view* row) {
     if (int error = ready()) return error;
     teak_cursor* cursor = cursor_of(0);
     if (!cursor) return HA_ERR_OUT_OF_MEM;
-    teak_entry_view row;
     teak_status status;
     if (scan_.started)
-        status = step(0, Direction::Forward, &row);
+        status = step(0, Direction::Forward, row);
     else {
         scan_.started = true;
-        status = teak_cursor_seek(session(), cursor, TEAK_SEEK_FIRST, {nullptr, 0}, nullptr, read_mode(), &row);
+        status = teak_cursor_seek(session(), cursor, TEAK_SEEK_FIRST, {nullptr, 0}, nullptr, read_mode(), row);
     }
-    if (status == TEAK_OK) return deliver_row(buf, row);
+    if (status == TEAK_OK) return 0;
     return status == TEAK_END || status == TEAK_NOT_FOUND ? HA_ERR_END_OF_FILE : fail(status);
 }
 
@@ -549,6 +563,7 @@ int ha_teak::reset() {
     cancel_pushed_idx_cond();
     cancel_pushed_rowid_filter();
     scan_ = {};
+    likes_.clear();
     statement_ = {};
     return 0;
 }

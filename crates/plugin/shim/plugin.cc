@@ -5,6 +5,7 @@
 #include "i_s_tables.h"
 #include "innodb_settings.h"
 #include "server_contracts.h"
+#include "ha_teak.h"
 #include "session.h"
 #include "errors.h"
 #include "snapshots_table.h"
@@ -283,7 +284,8 @@ constexpr size_t kMostStatusVariables = 64;
 struct StatusSnapshot {
     teak_status_variable counters[kMostStatusVariables];
     char paused_by[200];
-    SHOW_VAR rows[kMostStatusVariables + 2];
+    ulonglong passed_rows;
+    SHOW_VAR rows[kMostStatusVariables + 3];
 };
 static_assert(sizeof(StatusSnapshot) > SHOW_VAR_FUNC_BUFF_SIZE, "allocated from the connection, not the buffer");
 
@@ -305,7 +307,13 @@ int show_counters(THD* thd, SHOW_VAR* out, void*, system_status_var*, enum_var_t
     paused_by.value = snapshot->paused_by;
     paused_by.type = SHOW_CHAR;
     snapshot->rows[n] = paused_by;
-    snapshot->rows[n + 1] = SHOW_VAR{};
+    snapshot->passed_rows = teak::passed_rows;
+    SHOW_VAR passed_rows{};
+    passed_rows.name = "scan_rows_passed";
+    passed_rows.value = &snapshot->passed_rows;
+    passed_rows.type = SHOW_ULONGLONG;
+    snapshot->rows[n + 1] = passed_rows;
+    snapshot->rows[n + 2] = SHOW_VAR{};
     out->type = SHOW_ARRAY;
     out->value = snapshot->rows;
     return 0;
