@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 """Backups of the same rows in Teak (teak backup) and in InnoDB (mariadb-backup), each on a server of its own, in turn.
 
-Prints, for each engine: time and bytes of a full backup, of an incremental one after 1 % of the rows were changed, the
-time from the backup to the first query on a restored server, and what writers did while backups ran, against what they
-did without. Ratios are Teak's figure divided by InnoDB's, of medians.
-
-What it is at is told on standard error.
+Prints, for each engine: time and bytes of a full backup, and of an incremental one after 1 % of the rows were changed;
+the processor time that they take, of the server and of all commands; the time from the backup to the first query on a
+restored server; and what writers did while backups ran, against what they did without. Ratios are Teak's figure divided
+by InnoDB's, of medians. What it is at is told on standard error.
 
 usage: benches/backup.py [--rows N] [--runs N] [--seconds N]
 """
 
 import argparse
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -62,8 +62,15 @@ class Subject:
         return [f"--socket={self.server.socket}", "--user=root"]
 
     def backup(self, directory, below=None):
-        """Makes a backup; seconds and bytes."""
-        return timed(self.command(directory, below)), allocated(directory)
+        """Makes a backup; seconds, seconds of processors, and bytes."""
+        before = self.processor_seconds()
+        seconds = timed(self.command(directory, below))
+        return seconds, self.processor_seconds() - before, allocated(directory)
+
+    def processor_seconds(self):
+        """Of the server, and of all commands so far."""
+        commands = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return commands.ru_utime + commands.ru_stime + self.server.cpu_seconds()
 
     def command(self, directory, below=None, limited=False):
         """That makes a backup, limited to LIMIT MB a second or not."""
@@ -153,12 +160,14 @@ def measure(subject, figures, run, seconds):
         figures.setdefault((what, subject.engine), []).append(value)
         print(f"run {run}, {subject.engine}: {what} {value:.2f}", file=sys.stderr, flush=True)
 
-    taken, size = subject.backup(full)
+    taken, processors, size = subject.backup(full)
     note("full backup, s", taken)
+    note("full backup, processor s", processors)
     note("full backup, MB", size / 1e6)
     subject.change()
-    taken, size = subject.backup(incremental, full)
+    taken, processors, size = subject.backup(incremental, full)
     note("incremental after 1 %, s", taken)
+    note("incremental, processor s", processors)
     note("incremental after 1 %, MB", size / 1e6)
     note("restore to first query, s", subject.restore(full))
     alone, beside = subject.writes(seconds), subject.writes(seconds, backup=True)

@@ -200,7 +200,12 @@ impl Source {
 
     /// Has it write one if there is much log since the newest.
     pub fn checkpoint_if_due(&mut self) -> Result<(), BackupError> {
-        match self.status("Teak_log_bytes_since_checkpoint")? > LITTLE_LOG {
+        self.checkpoint_beyond(LITTLE_LOG)
+    }
+
+    /// Has it write one if there are more bytes of log since the newest.
+    pub fn checkpoint_beyond(&mut self, bytes: u64) -> Result<(), BackupError> {
+        match self.status("Teak_log_bytes_since_checkpoint")? > bytes {
             true => self.checkpoint(),
             false => Ok(()),
         }
