@@ -40,22 +40,25 @@ class Listener : public Internal_error_handler {
 };
 
 /* Whether the item is the same for all rows of the scan, and may be asked for its value once more than the server does:
-   literals, values of parameters and variables, and texts that are made of such. */
-bool is_settled(Item* item) {
+   literals, values of parameters and variables, and texts that are made of such. What a routine or trigger might do to
+   a user's variable from row to row is not known. */
+bool is_settled(Item* item, const THD* thd) {
     if (!item->const_item() || item->is_expensive() || item->with_subquery()) return false;
     if (item->basic_const_item() || item->get_item_splocal()) return true;
     if (item->type() == Item::CACHE_ITEM) {
         Item* const example = static_cast<Item_cache*>(item)->get_example();
-        return example && is_settled(example);
+        return example && is_settled(example, thd);
     }
     if (item->type() != Item::FUNC_ITEM) return false;
     const auto* func = static_cast<Item_func*>(item);
-    if (func->functype() == Item_func::GUSERVAR_FUNC) return true;
+    if (func->functype() == Item_func::GUSERVAR_FUNC)
+        return thd->lex->sql_command == SQLCOM_SELECT && !thd->lex->uses_stored_routines();
     const char* const name = func->func_name();
     const auto is_name = [=](const char* known) { return !strcmp(name, known); };
     static const char* const texts[] = {"concat", "convert", "collate", "cast_as_char"};
     return std::any_of(std::begin(texts), std::end(texts), is_name) &&
-           std::all_of(func->arguments(), func->arguments() + func->argument_count(), is_settled);
+           std::all_of(func->arguments(), func->arguments() + func->argument_count(),
+                       [=](Item* argument) { return is_settled(argument, thd); });
 }
 
 /* The value of such an item, nullptr for NULL. False: the server would say something when it asks for it. */
@@ -73,7 +76,7 @@ bool value_of(Item* item, THD* thd, String* buffer, const String** value) {
 /* Whether to ask for the value of a column or constant has no effect. */
 bool is_silent(Item* item, THD* thd) {
     if (item->real_item()->type() == Item::FIELD_ITEM) return true;
-    if (!is_settled(item)) return false;
+    if (!is_settled(item, thd)) return false;
     StringBuffer<MAX_FIELD_WIDTH> buffer;
     const String* value;
     return item->basic_const_item() || value_of(item, thd, &buffer, &value);
@@ -269,7 +272,7 @@ void LikeFilter::add(Item_func_like* like, const TABLE* table, const RowCodec& r
     Item* const pattern = like->arguments()[1];
     const Field* field = field_of(like->arguments()[0], table);
     Column column;
-    if (like->negated || !field || !is_plain_text(field) || !is_settled(pattern) ||
+    if (like->negated || !field || !is_plain_text(field) || !is_settled(pattern, table->in_use) ||
         !rows.find_place(field->field_index, &column.place))
         return;
     StringBuffer<MAX_FIELD_WIDTH> buffer;

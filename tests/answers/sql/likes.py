@@ -262,6 +262,7 @@ ASKED = [
     ("SELECT * FROM t WHERE v LIKE '%orl%' LIMIT ROWS EXAMINED 10", 0), ("ANALYZE SELECT * FROM t WHERE v LIKE '%orl%'", 0),
     ("UPDATE t SET id = id WHERE v LIKE '%orl%'", 0), ("DELETE FROM t WHERE v LIKE '%zz%'", 0), ("SELECT * FROM t WHERE UPPER(v) LIKE '%orl%'", 0),
     ("EXECUTE s USING @no", 2), ("EXECUTE s USING @orl", 1), ("EXECUTE s USING @no", 2), ("CALL p('%orl%')", 1), ("CALL p('%zz%')", 2),
+    ("SELECT f() FROM t WHERE v LIKE '%zz%'", 2), ("SELECT f() FROM t WHERE v LIKE @no", 0), ("SELECT @no := '%z%' FROM t WHERE v LIKE @no", 0),
 ]
 
 
@@ -291,6 +292,7 @@ def is_asked_right(server):
     run("SET @no = '%zz%', @orl = '%orl%'")
     run("PREPARE s FROM 'SELECT * FROM t WHERE v LIKE ?'")
     run("CREATE PROCEDURE p(x VARCHAR(9) CHARACTER SET utf8mb4) SELECT * FROM t WHERE v LIKE x")
+    run("CREATE FUNCTION f() RETURNS INT BEGIN SET @no = '%l%'; RETURN 1; END")
     for statement, expected in ASKED:
         if (rows := passed(statement)) != expected:
             wrong.append(f"{statement}: {rows} rows were passed over, not {expected}")
