@@ -34,12 +34,13 @@ bool ha_teak::reads_virtual() const {
 /* Rows that were passed over count as if the server had turned them down. */
 void ha_teak::count_passed(ulonglong rows) {
     THD* thd = table->in_use;
-    rows_read += rows;
     status_var_add(thd->status_var.ha_read_rnd_next_count, static_cast<ulong>(rows));
     thd->inc_examined_row_count(rows);
     Diagnostics_area* area = thd->get_stmt_da();
-    for (ulonglong i = 0; i < rows; i++)
+    for (ulonglong i = 0; i < rows; i++) {
+        update_rows_read();
         area->inc_current_row_for_warning();
+    }
     scan_.passed += rows;
 }
 
