@@ -12,7 +12,7 @@ def rows(connection, statement, values=None):
     """What a statement returns."""
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
-        return cursor.fetchall()
+        return tuple(cursor.fetchall())  # of no rows some releases of PyMySQL make a list
 
 
 def error_of(run, *arguments):

@@ -138,7 +138,7 @@ class Server:
         try:
             with connection.cursor() as cursor:
                 cursor.execute(statement)
-                return cursor.fetchall()
+                return tuple(cursor.fetchall())  # of no rows some releases of PyMySQL make a list
         finally:
             connection.close()
 

@@ -9,6 +9,7 @@
 #define TEAK_EQUAL_BYTES_H
 
 #include "server.h"
+#include <vector>
 
 namespace teak {
 
