@@ -11,12 +11,15 @@
 
 mod bytes;
 mod charset;
+mod compressed;
 mod error;
 mod format;
 mod framer;
 mod header;
 mod limits;
 mod position;
+mod table;
+mod values;
 
 pub use charset::{character_set, to_utf8};
 pub use error::{Error, Place, Problem};
@@ -25,3 +28,7 @@ pub use framer::{Frame, Framer, MAGIC};
 pub use header::{EventType, Flags, Header, HEADER_BYTES};
 pub use limits::Limits;
 pub use position::{LogPosition, Positions};
+pub use table::{Column, ColumnType, KeyColumn, Table};
+pub use values::{
+    floats, Date, DateTime, Decimal, Integer, Json, JsonChange, JsonOperation, Time, Timestamp, Value,
+};
