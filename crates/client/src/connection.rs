@@ -51,14 +51,14 @@ impl Connection {
     /// After a server's error the connection can be used on; after another it cannot.
     pub fn execute(&mut self, statement: impl AsRef<[u8]>) -> Result<Completed, Error> {
         self.send(statement.as_ref())?;
-        self.receive(None)
+        self.receive_all(None)
     }
 
     /// Carries out one statement and returns the rows of its first result.
     pub fn query(&mut self, statement: impl AsRef<[u8]>) -> Result<Rows, Error> {
         self.send(statement.as_ref())?;
         let mut rows = Rows::new();
-        self.receive(Some(&mut rows))?;
+        self.receive_all(Some(&mut rows))?;
         Ok(rows)
     }
 
@@ -88,6 +88,21 @@ impl Connection {
         Ok(first.map(|value| String::from_utf8_lossy(&value).into_owned()))
     }
 
+    /// Sends a command that is no statement. What it is answered with is for [`Connection::receive`].
+    pub fn command(&mut self, command: &[u8]) -> Result<(), Error> {
+        self.packets.restart();
+        self.packets.send(command, b"")
+    }
+
+    /// The next payload of the answer to a command, however long that goes on; an error of the server is one here.
+    pub fn receive(&mut self) -> Result<&[u8], Error> {
+        self.packets.receive(&mut self.payload)?;
+        match self.payload.first() {
+            Some(0xff) => Err(server_error(&self.payload)),
+            _ => Ok(&self.payload),
+        }
+    }
+
     /// Passes a command of somebody else on; the payloads of the answer, which may be an error of the server. Only of
     /// commands whose answer looks like that of a statement.
     pub(super) fn relay(&mut self, command: &[u8], answer: &mut Vec<Vec<u8>>) -> Result<(), Error> {
@@ -114,7 +129,7 @@ impl Connection {
     }
 
     /// Reads all results of a statement; the rows of the first that has any go to `rows`.
-    fn receive(&mut self, rows: Option<&mut Rows>) -> Result<Completed, Error> {
+    fn receive_all(&mut self, rows: Option<&mut Rows>) -> Result<Completed, Error> {
         self.receive_and(rows, &mut |_| Ok(()))
     }
 
