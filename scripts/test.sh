@@ -51,7 +51,7 @@ step_style() { scripts/style.py; }
 step_doc() {
     RUSTDOCFLAGS="-D warnings" limited cargo doc --no-deps --quiet \
         --package teak-core --package teak-rows --package teak-plugin --package teak-console \
-        --package teak-client --package teak-sql --package teak-load \
+        --package teak-client --package teak-sql --package teak-binlog --package teak-load \
         --package teak-convert
 }
 

@@ -4,6 +4,7 @@
 
 mod backup;
 mod backup_commands;
+mod binlog;
 mod check;
 mod children;
 mod directory;
@@ -75,6 +76,9 @@ enum Command {
     Backup(Box<backup_commands::Arguments>),
     /// Make a data directory of a backup
     Restore(Box<restore::Arguments>),
+    /// Show binary logs of MariaDB and MySQL, of files or as a server sends them
+    #[command(disable_help_flag = true)]
+    Binlog(Box<binlog::Arguments>),
     /// Print the version
     Version,
     /// Write the manual pages, a file for each command
@@ -99,6 +103,7 @@ fn main() -> ExitCode {
         Command::Convert(arguments) => convert::run(&arguments, &mut out).map_err(Failure::Convert),
         Command::Backup(arguments) => backup_commands::run(&arguments, &mut out).map_err(Failure::Backup),
         Command::Restore(arguments) => restore::run(&arguments, &mut out).map_err(Failure::Backup),
+        Command::Binlog(arguments) => binlog::run(&arguments, &mut out).map_err(Failure::Binlog),
         Command::Version => version(&mut out),
         Command::Man { dir } => man(&dir),
     };
@@ -122,6 +127,7 @@ enum Failure {
     Load(load::LoadError),
     Backup(backup::BackupError),
     Convert(convert::ConvertError),
+    Binlog(binlog::BinlogError),
 }
 
 impl std::fmt::Display for Failure {
@@ -138,6 +144,7 @@ impl std::fmt::Display for Failure {
             Failure::Load(error) => error.fmt(f),
             Failure::Backup(error) => error.fmt(f),
             Failure::Convert(error) => error.fmt(f),
+            Failure::Binlog(error) => error.fmt(f),
             Failure::NoEngine(dir) => write!(f, "{} is not an engine directory of Teak", dir.display()),
         }
     }

@@ -11,6 +11,7 @@ pub fn of(failure: &Failure) -> Status {
         Failure::Core(error) => of_core(error),
         Failure::Load(error) => error.status(),
         Failure::Convert(error) => error.status(),
+        Failure::Binlog(error) => error.status(),
         Failure::Backup(error) => of_backup(error),
         Failure::Output(_) => Status::InputOutput,
         Failure::Damaged(_) => Status::Damage,
