@@ -187,12 +187,19 @@ fn with_original(
     }
 }
 
-/// A tag: letters of the Latin alphabet, digits, underscores.
+/// Letters of the Latin alphabet, digits and underscores, of which a digit does not come first.
+fn is_tag(text: &[u8]) -> bool {
+    let follows = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    matches!(text.first(), Some(first) if !first.is_ascii_digit())
+        && text.len() <= LONGEST_TAG
+        && text.iter().all(follows)
+}
+
+/// A tag, with its length before it; none is empty.
 fn tag(bytes: &mut Bytes<'_>) -> Result<String, Problem> {
     let length = unsigned(bytes)?;
     let text = bytes.take_long(length, "the tag of a GTID")?;
-    let fits =
-        text.len() <= LONGEST_TAG && text.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let fits = text.is_empty() || is_tag(text);
     match std::str::from_utf8(text) {
         Ok(text) if fits => Ok(text.to_string()),
         _ => Err(Problem::invalid("the tag of a GTID has what a tag cannot have")),
@@ -250,6 +257,30 @@ impl GtidSet {
         Ok(GtidSet { sources })
     }
 
+    /// As logs have it, and as a server takes it that is asked for what is not in it.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let tagged = self.sources.iter().any(|set| !set.tag.is_empty());
+        let number = self.sources.len() as u64;
+        let head = if tagged { 1 << 56 | number << 8 | 1 } else { number };
+        let mut out = head.to_le_bytes().to_vec();
+        let mut sources: Vec<&GtidIntervals> = self.sources.iter().collect();
+        sources.sort_by_key(|set| (set.source, &set.tag));
+        for set in sources {
+            out.extend_from_slice(&set.source.0);
+            if tagged {
+                // A tag's length has one byte, in the form of `serialized`.
+                out.push((set.tag.len() as u8) << 1);
+                out.extend_from_slice(set.tag.as_bytes());
+            }
+            out.extend_from_slice(&(set.intervals.len() as u64).to_le_bytes());
+            for (from, to) in &set.intervals {
+                out.extend_from_slice(&from.to_le_bytes());
+                out.extend_from_slice(&to.to_le_bytes());
+            }
+        }
+        out
+    }
+
     /// Whether it has all transactions of another one.
     pub fn has_all(&self, other: &GtidSet) -> bool {
         let within = |set: &GtidIntervals, (from, to): (u64, u64)| {
@@ -281,6 +312,7 @@ impl FromStr for GtidSet {
             for word in words {
                 if !word.starts_with(|first: char| first.is_ascii_digit()) {
                     tag = word.to_ascii_lowercase();
+                    is_tag(tag.as_bytes()).then_some(()).ok_or_else(wrong)?;
                     continue;
                 }
                 let (from, last) = word.split_once('-').unwrap_or((word, word));
@@ -433,6 +465,7 @@ mod tests {
         assert!(!tagged.has(&gtid(5)));
         for set in [&set, &tagged] {
             assert_eq!(set.to_string().parse().as_ref(), Ok(set));
+            assert_eq!(GtidSet::read(Bytes(&set.to_bytes())).as_ref(), Ok(set));
         }
         let wider: GtidSet = format!("{0}:8-9:1-3:4-6,{0}:abc:1", Uuid(UUID)).parse().unwrap();
         assert_eq!(

@@ -36,8 +36,8 @@ pub struct Arguments {
     /// Files of a log, in their order; - is standard input
     #[arg(required_unless_present = "source", conflicts_with = "source")]
     files: Vec<PathBuf>,
-    /// Read the log of this server, as a replica does: mariadb://[USER@][HOST[:PORT]], with the options below for what
-    /// is not in it. The password comes from an option file, $MYSQL_PWD or -p
+    /// Read the log of this server, as a replica does: mariadb://[USER@][HOST[:PORT]], or mysql://, with the options
+    /// below for what is not in it. The password comes from an option file, $MYSQL_PWD or -p
     #[arg(long, value_name = "URL")]
     source: Option<String>,
     /// Only what comes after these transactions: GTIDs of MariaDB, such as 0-1-100,2-1-7, or a set of MySQL

@@ -1,4 +1,4 @@
-//! Logs that a server of MariaDB sends, as it sends them to a replica.
+//! Logs that a server sends, as it sends them to a replica.
 
 use super::event_json::Where;
 use super::printer::Printer;
@@ -10,10 +10,15 @@ use teak_client::{Connection, Settings};
 
 const COM_BINLOG_DUMP: u8 = 18;
 const COM_REGISTER_SLAVE: u8 = 21;
+/// MySQL's, from a set of GTIDs on.
+const COM_BINLOG_DUMP_GTID: u8 = 30;
 /// End, when all is sent.
 const NON_BLOCKING: u16 = 1;
-/// Without these events positions would not be the sums of what is sent.
-const SEND_ANNOTATE_ROWS: u16 = 2;
+/// To MariaDB: annotate events, without which positions would not be the sums of what is sent. To MySQL: heartbeats
+/// that tell positions beyond 4 GiB.
+const WHOLE_POSITIONS: u16 = 2;
+/// To MySQL: the set of GTIDs counts.
+const THROUGH_GTID: u16 = 4;
 /// The first event of a log is there.
 const BEGINNING: u32 = 4;
 /// So often a server that has nothing to send says so, in billionths of a second.
@@ -31,15 +36,16 @@ pub struct Asked {
 /// Where the server is: the URL over the other options.
 pub fn settings(url: &str, arguments: &teak_client::Arguments) -> Result<Settings, BinlogError> {
     let mut arguments = arguments.clone();
-    let wrong = |why: &str| BinlogError::Usage(format!("--source {url}: {why}"));
-    let rest =
-        url.strip_prefix("mariadb://").ok_or_else(|| wrong("it is not mariadb://[USER@][HOST[:PORT]]"))?;
+    // The URL is not repeated: it may have a password.
+    let wrong = |why: &str| BinlogError::Usage(format!("--source: {why}"));
+    let rest = ["mariadb://", "mysql://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+    let rest = rest.ok_or_else(|| wrong("the URL is not mariadb://[USER@][HOST[:PORT]], or mysql://"))?;
     let rest = rest.strip_suffix('/').unwrap_or(rest);
     let (user, address) = rest.rsplit_once('@').map_or((None, rest), |(user, address)| (Some(user), address));
     if user.is_some_and(|user| user.contains(':')) {
-        // The URL is not repeated: it has a password.
-        let why = "--source: a password does not belong into the URL, where others see it: an option file, $MYSQL_PWD or -p has it";
-        return Err(BinlogError::Usage(why.into()));
+        return Err(wrong(
+            "a password does not belong into the URL, where others see it: an option file, $MYSQL_PWD or -p has it",
+        ));
     }
     if address.contains(['/', '?', '#']) {
         return Err(wrong("there is more than host and port"));
@@ -65,22 +71,29 @@ pub fn settings(url: &str, arguments: &teak_client::Arguments) -> Result<Setting
 /// Shows what the server has, or sends.
 pub fn show(settings: &Settings, asked: Asked, printer: &mut Printer<'_>) -> Result<(), BinlogError> {
     let mut connection = settings.connect()?;
-    let checksum = register(&mut connection, &asked)?;
-    let flags = SEND_ANNOTATE_ROWS | if asked.follow { 0 } else { NON_BLOCKING };
-    let mut command = vec![COM_BINLOG_DUMP];
-    command.extend_from_slice(&BEGINNING.to_le_bytes());
-    command.extend_from_slice(&flags.to_le_bytes());
-    command.extend_from_slice(&server_id(&asked).to_le_bytes());
-    // Without the name of a file: from the first one on that there is.
+    let is_mariadb = connection.value("SELECT @@version")?.is_some_and(|version| version.contains("MariaDB"));
+    let checksum = agree_on_checksum(&mut connection)?;
+    let command = match &asked.start {
+        Some(start) if is_mariadb => {
+            let state = start.connect_state()?;
+            connection.execute(format!("SET @slave_connect_state = '{state}'"))?;
+            connection.execute("SET @slave_gtid_strict_mode = 0, @slave_gtid_ignore_duplicates = 0")?;
+            dump(&asked)
+        }
+        Some(start) => dump_behind(&asked, &start.set()?.to_bytes()),
+        None => dump(&asked),
+    };
+    if is_mariadb {
+        connection.execute("SET @mariadb_slave_capability = 4")?;
+    }
+    register(&mut connection, &asked)?;
     connection.command(&command)?;
     receive(&mut connection, checksum, asked.follow, printer)
 }
 
-/// Tells the server who asks, what it understands, and where to begin; what comes behind each event.
-fn register(connection: &mut Connection, asked: &Asked) -> Result<Checksum, BinlogError> {
-    if connection.value("SELECT @@version")?.is_none_or(|version| !version.contains("MariaDB")) {
-        return Err(BinlogError::Usage("--source: only servers of MariaDB are asked for logs".into()));
-    }
+/// Tells the server that checksums are understood, and how often it is to say that it is there. Names that only one
+/// family reads do no harm to the other.
+fn agree_on_checksum(connection: &mut Connection) -> Result<Checksum, BinlogError> {
     let checksum = match connection.value("SELECT @@GLOBAL.binlog_checksum")?.as_deref() {
         Some("CRC32") => Checksum::Crc32,
         Some("NONE") => Checksum::None,
@@ -91,22 +104,48 @@ fn register(connection: &mut Connection, asked: &Asked) -> Result<Checksum, Binl
             )));
         }
     };
-    connection.execute("SET @master_binlog_checksum = @@GLOBAL.binlog_checksum")?;
-    connection.execute("SET @mariadb_slave_capability = 4")?;
-    connection.execute(format!("SET @master_heartbeat_period = {HEARTBEAT}"))?;
-    if let Some(start) = &asked.start {
-        let state = start.connect_state()?;
-        connection.execute(format!("SET @slave_connect_state = '{state}'"))?;
-        connection.execute("SET @slave_gtid_strict_mode = 0")?;
-        connection.execute("SET @slave_gtid_ignore_duplicates = 0")?;
+    for who in ["master", "source"] {
+        connection.execute(format!("SET @{who}_binlog_checksum = @@GLOBAL.binlog_checksum"))?;
+        connection.execute(format!("SET @{who}_heartbeat_period = {HEARTBEAT}"))?;
     }
+    Ok(checksum)
+}
+
+/// Tells the server who asks.
+fn register(connection: &mut Connection, asked: &Asked) -> Result<(), BinlogError> {
     let mut command = vec![COM_REGISTER_SLAVE];
     command.extend_from_slice(&server_id(asked).to_le_bytes());
     // Host, user, password, port, rank, and the master: what SHOW SLAVE HOSTS shows.
     command.extend_from_slice(&[0; 3 + 2 + 4 + 4]);
     connection.command(&command)?;
     connection.receive()?;
-    Ok(checksum)
+    Ok(())
+}
+
+fn flags(asked: &Asked) -> u16 {
+    WHOLE_POSITIONS | if asked.follow { 0 } else { NON_BLOCKING }
+}
+
+/// Asks for the log from its first file on, or from where variables of the session say.
+fn dump(asked: &Asked) -> Vec<u8> {
+    let mut command = vec![COM_BINLOG_DUMP];
+    command.extend_from_slice(&BEGINNING.to_le_bytes());
+    command.extend_from_slice(&flags(asked).to_le_bytes());
+    command.extend_from_slice(&server_id(asked).to_le_bytes());
+    command
+}
+
+/// Asks MySQL for what is not in a set of GTIDs.
+fn dump_behind(asked: &Asked, set: &[u8]) -> Vec<u8> {
+    let mut command = vec![COM_BINLOG_DUMP_GTID];
+    command.extend_from_slice(&(flags(asked) | THROUGH_GTID).to_le_bytes());
+    command.extend_from_slice(&server_id(asked).to_le_bytes());
+    // A file's name of no length.
+    command.extend_from_slice(&0u32.to_le_bytes());
+    command.extend_from_slice(&u64::from(BEGINNING).to_le_bytes());
+    command.extend_from_slice(&(set.len() as u32).to_le_bytes());
+    command.extend_from_slice(set);
+    command
 }
 
 /// The same at each call.
@@ -174,11 +213,19 @@ mod tests {
         assert_eq!(address("mariadb://[::1]:3307"), Ok((tcp("::1", 3307), "me".into())));
         assert!(matches!(address("mariadb://localhost"), Ok((Address::Socket(_), _))));
         assert!(matches!(address("mariadb://"), Ok((Address::Socket(_), _))));
-        for url in ["mysql://db1", "db1", "mariadb://db1:x", "mariadb://db1/shop", "mariadb://db1:3306/?x=y"]
-        {
+        assert_eq!(address("mysql://db1"), Ok((tcp("db1", 3306), "me".into())));
+        for url in ["http://db1", "db1", "mariadb://db1:x", "mariadb://db1/shop", "mariadb://db1:3306/?x=y"] {
             assert!(address(url).is_err(), "{url}");
         }
-        let error = address("mariadb://me:secret@db1").unwrap_err();
-        assert!(error.contains("$MYSQL_PWD") && !error.contains("secret"), "{error}");
+        for url in [
+            "mariadb://me:secret@db1",
+            "mysql://me:secret@db1/",
+            "me:secret@db1",
+            "mysql://me:secret/x@db1:y",
+        ] {
+            let error = address(url).unwrap_err();
+            assert!(!error.contains("secret"), "{error}");
+        }
+        assert!(address("mariadb://me:secret@db1").unwrap_err().contains("$MYSQL_PWD"));
     }
 }

@@ -55,6 +55,16 @@ impl Start {
         }
     }
 
+    /// As MySQL takes it; an error for GTIDs of MariaDB.
+    pub fn set(&self) -> Result<&GtidSet, BinlogError> {
+        match &self.state {
+            State::MySql(set) => Ok(set),
+            State::MariaDb(_) => {
+                Err(BinlogError::Usage("--start: a server of MySQL knows no GTIDs of MariaDB".into()))
+            }
+        }
+    }
+
     /// Whether an event is to be shown: those about the log itself are in any case.
     pub fn passes(&mut self, event: &Event<'_>) -> Result<bool, BinlogError> {
         match &event.body {

@@ -1,0 +1,219 @@
+#!/usr/bin/python3
+"""`teak binlog` beside a MySQL of today: random histories of all its types with compressed transactions and partial images, decoded and compared with what the
+server selects; GTIDs with tags; what it sends beside its files. TEAK_MYSQL_ROOT is a root directory in which /usr/sbin/mysqld is (such as scripts/root.sh makes of
+sid, and apt-get install mysql-server-core in it); without one there is nothing to compare with.
+
+usage: mysql.py [CASE...]
+"""
+
+import glob
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import time
+
+import pymysql
+
+from binlog import COLUMNS, IMAGES, Column, Log, apply, expect_same, quoted, text_of
+from kit.cases import carry_out, check
+from kit.options import parser, seed
+
+STATEMENTS = 150
+WHERE = "/var/tmp/teak-binlog"
+TEXTS = ("", "\u00e9\n\"\\\t\u0001\u001f\u007f", "x" * 300, "\u8868" * 70)
+NUMBERS = (0, -1, 32767, -32768, 32768, 65536, -65537, 2 ** 31, 2 ** 32 + 5, 2 ** 63 - 1, -2 ** 63, 2 ** 64 - 1, 1.5, -0.0, 1e20, 1e-20, 123456789012345.0, 1e15, 0.1)
+
+
+class MySql:
+    """A server in another root directory."""
+
+    def __init__(self, root):
+        self.root, self.directory, self.process = root, root + WHERE, None
+        self.data, self.socket = f"{self.directory}/data", f"{self.directory}/s"
+
+    def run(self, *options):
+        command = ["chroot", self.root, "/usr/sbin/mysqld", "--no-defaults", "--user=root", f"--datadir={WHERE}/data", "--innodb-buffer-pool-size=64M", *options]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def start(self):
+        shutil.rmtree(self.directory, ignore_errors=True)
+        os.makedirs(self.directory)
+        check(self.run("--initialize-insecure").wait() == 0, "mysqld makes no data directory")
+        self.process = self.run(f"--socket={WHERE}/s", "--skip-networking", "--mysqlx=OFF", "--log-bin=b", "--server-id=97", "--gtid-mode=ON", "--secure-file-priv=",
+                                "--enforce-gtid-consistency=ON", "--binlog-row-metadata=FULL", "--binlog-rows-query-log-events=ON", f"--log-error={WHERE}/log")
+        until = time.monotonic() + 60
+        while True:
+            try:
+                self.query("create database h", database=None)
+                return
+            except pymysql.err.OperationalError:
+                check(self.process.poll() is None and time.monotonic() < until, "mysqld does not start")
+                time.sleep(0.1)
+
+    def stop(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def connect(self, database="h", **settings):
+        return pymysql.connect(unix_socket=self.socket, user="root", database=database, charset="utf8mb4", **settings)
+
+    def query(self, statement, **settings):
+        connection = self.connect(autocommit=True, **settings)
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+            found = cursor.fetchall()
+        connection.close()
+        return found
+
+
+class MySqlLog(Log):
+    """Its log."""
+
+    def begin(self):
+        self.server.query("flush binary logs")
+        return len(self.files()) - 1
+
+    def sent(self, *arguments, **settings):
+        return self.run("--no-defaults", "--source", "mysql://root@", "--socket", self.server.socket, *arguments, **settings)
+
+
+def document(source, depth=0):
+    kind = source.random()
+    if kind < 0.5 or depth > 3:
+        return source.choice((None, True, False, *NUMBERS, *TEXTS, source.uniform(-1e3, 1e3), source.random() * 10.0 ** source.randrange(-30, 30)))
+    if kind < 0.75:
+        return [document(source, depth + 1) for _ in range(source.randrange(12))]
+    return {text_of(source, "ab\u00e9\"\n\u8868", 8): document(source, depth + 1) for _ in range(source.randrange(9))}
+
+
+def json_column(literal):
+    return Column("json", literal, "{}", str)
+
+
+def foreign(source):
+    """A document with values of types that JSON has not."""
+    return source.choice((
+        f"json_array(cast('{source.randrange(1000, 9999)}-01-02' as date), cast('-{source.randrange(838)}:34:56.789' as time(3)), b'1010', cast(2024 as year))",
+        f"json_array(cast('2024-01-02 03:04:05.{source.randrange(10 ** 6):06d}' as datetime(6)), cast(-{source.randrange(10 ** 9)}.50 as decimal(30,9)))",
+        f"json_object('k', x'{source.randbytes(source.randrange(200)).hex()}', 'p', st_geomfromtext('point(1 2)'))"))
+
+
+def columns_of_mysql():
+    ours = [column for column in COLUMNS if not any(word in column.definition for word in ("compressed", "uuid", "inet6", "json", "38", "utf16le"))]
+    floats = lambda source: [source.uniform(-1e3, 1e3) for _ in range(source.randrange(1, 6))]
+    return [
+        *ours, json_column(lambda source: quoted(json.dumps(document(source), ensure_ascii=False))),
+        # Of more than 64 KiB, now and then.
+        json_column(lambda source: quoted(json.dumps([document(source) for _ in range(source.choice((0, 3, 200)))], ensure_ascii=False))), json_column(foreign),
+        Column("vector(5)", lambda source: f"string_to_vector('{json.dumps(floats(source))}')", "hex({})",
+               lambda value: struct.pack(f"{len(value)}f", *value).hex()),
+    ]
+
+
+class Cases:
+    """All need the same."""
+
+    def __init__(self, server, teak):
+        self.server, self.log = server, MySqlLog(server, teak)
+
+    def case_values_of_all_types_are_those_of_the_tables(self):
+        source, every = random.Random(seed()), columns_of_mysql()
+        for part in range(3):
+            columns = {f"c{n}": column for n, column in enumerate(every) if n % 3 == part}
+            connection = self.server.connect(autocommit=True)
+            with connection.cursor() as cursor:
+                cursor.execute("set sql_mode = '', time_zone = '+00:00'")
+                cursor.execute("drop table if exists a")
+                cursor.execute(f"create table a (id int auto_increment primary key, {', '.join(f'{name} {column.definition}' for name, column in columns.items())})")
+                first = self.log.begin()
+                for number in range(STATEMENTS):
+                    if number % (STATEMENTS // 6) == 0:
+                        which = number // (STATEMENTS // 6)
+                        cursor.execute(f"set binlog_row_image = {IMAGES[which % 3]}, binlog_transaction_compression = {which % 2}")
+                    some = source.sample(list(columns), source.randrange(1, len(columns) + 1))
+                    values = ", ".join(f"{name} = {'null' if source.random() < 0.15 else columns[name].literal(source)}" for name in some)
+                    kind = source.random()
+                    if kind < 0.6:
+                        cursor.execute(f"insert into a set {values}")
+                    elif kind < 0.9:
+                        cursor.execute(f"update a set {values} where id % 5 = {source.randrange(5)}")
+                    else:
+                        cursor.execute(f"delete from a where id % 17 = {source.randrange(17)}")
+            connection.close()
+            events, model = self.log.events(*self.log.since(first)), {}
+            check("transaction_payload" in {event["event"] for event in events}, "no compressed transactions")
+            for event in events:
+                if "rows" in event:
+                    apply(model, event, ["id", *columns])
+            expect_same(self.server, "a", columns, model)
+
+    def case_changes_of_documents_are_told(self):
+        self.server.query("create table d (id int primary key, a json, b json, c json)")
+        # Of a document that is as short as its change the server logs all.
+        self.server.query("""insert into d values (1, '{"a": 1, "b": [1, 2, 3]}', json_array(1, 2, repeat('x', 99)), '{}')""")
+        first = self.log.begin()
+        connection = self.server.connect(autocommit=True)
+        with connection.cursor() as cursor:
+            cursor.execute("set binlog_row_value_options = partial_json, binlog_row_image = minimal")
+            cursor.execute("update d set a = json_remove(json_set(a, '$.a', 2, '$.n', 'x'), '$.b[1]'), c = '[]'")
+            cursor.execute("update d set b = json_replace(b, '$[1]', json_object('k', true))")
+        connection.close()
+        rows = [event["rows"] for event in self.log.events(*self.log.since(first)) if event["event"] == "partial_update_rows"]
+        change = lambda operation, path, *value: {"operation": operation, "path": path, **({"value": value[0]} if value else {})}
+        check(rows == [
+            [{"old": {"id": 1}, "new": {
+                "a": {"changes": [change("replace", "$.a", "2"), change("insert", "$.n", '"x"'), change("remove", "$.b[1]")]}, "c": "[]"}}],
+            [{"old": {"id": 1}, "new": {"b": {"changes": [change("replace", "$[1]", '{"k": true}')]}}}]], f"{rows}")
+
+    def case_a_server_sends_what_is_in_its_files(self):
+        self.server.query("reset binary logs and gtids")
+        connection = self.server.connect(autocommit=True)
+        with connection.cursor() as cursor:
+            for statement in (
+                    "create table g (a int primary key)", "insert into g values (1)", "set gtid_next = 'automatic:tag'", "insert into g values (2)",
+                    "set gtid_next = 'automatic'", "flush binary logs", "set global binlog_checksum = none", "xa start 'x', 'y', 9", "insert into g values (3)",
+                    "xa end 'x', 'y', 9", "xa prepare 'x', 'y', 9", "xa commit 'x', 'y', 9", "set sql_generate_invisible_primary_key = on", "create table i (a int)",
+                    "insert into i values (5)", "set binlog_transaction_compression = on", "insert into g values (6)", "set global binlog_checksum = crc32",
+                    "set gtid_next = 'automatic:tag'", "insert into g values (7)"):
+                cursor.execute(statement)
+        connection.close()
+        (executed,), = self.server.query("select @@gtid_executed")
+        source = executed.split(":")[0]
+        made_up = lambda event: "artificial" in event["flags"] or event["event"].startswith("heartbeat") or event["event"] == "rotate" and event["time"] == 0
+        strip = lambda event: {name: value for name, value in event.items() if name not in ("checksum", "flags")}
+        of = lambda found: [event["gtid"] for event in found if "gtid" in event]
+        stored = self.log.events(*self.log.files())
+        status, sent, error = self.log.sent()
+        check(status == 0, error)
+        check([strip(event) for event in sent if not made_up(event)] == [strip(event) for event in stored], "the server sends other events")
+        check(len(of(stored)) == 9 and of(stored)[2].endswith(":tag:1"), f"{of(stored)}")
+        for start in (f"{source}:1", f"{source}:1-3:5", f"{source}:1-4,{source}:tag:1", executed.replace("\n", "")):
+            status, sent, error = self.log.sent("--start", start)
+            check(status == 0, error)
+            ours = self.log.events("--start", start, *self.log.files())
+            check(of(ours) == of(sent) and len(of(ours)) < 9, f"from {start}: {of(ours)} of the files, {of(sent)} as the server sends it")
+
+
+def main():
+    arguments = parser(__doc__, names="cases; all without").parse_args()
+    root = os.environ.get("TEAK_MYSQL_ROOT")
+    if not root or not glob.glob(root + "/usr/sbin/mysqld"):
+        print("skipped: no MySQL")
+        return 0
+    server = MySql(os.path.abspath(root))
+    try:
+        server.start()
+        cases = Cases(server, arguments.teak)
+        return 1 if carry_out([getattr(cases, name) for name in Cases.__dict__ if name.startswith("case_")], arguments.names) else 0
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
