@@ -184,6 +184,7 @@ impl Decoder {
         let mut bytes = Bytes(body);
         bytes.take(longer, "the header of an event")?;
         if let Some(form) = Form::of(kind) {
+            self.parts.expect_none()?;
             return self.rows(&format, kind, form, bytes, place);
         }
         if kind == EventType::PartialRowData {

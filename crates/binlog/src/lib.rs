@@ -45,6 +45,8 @@ mod bytes;
 mod charset;
 mod compressed;
 mod decoder;
+#[cfg(test)]
+mod decoder_tests;
 mod error;
 mod events;
 mod format;
