@@ -267,8 +267,8 @@ impl<'a> Head<'a> {
 }
 
 impl Rows<'_> {
-    /// The same, on its own.
-    pub(crate) fn into_owned(self) -> Rows<'static> {
+    /// The same on its own, for who keeps it longer than the event's bytes.
+    pub fn into_owned(self) -> Rows<'static> {
         Rows {
             change: self.change,
             table: self.table,
