@@ -432,8 +432,8 @@ THR_LOCK_DATA** ha_teak::store_lock(THD* thd, THR_LOCK_DATA** to, enum thr_lock_
         case SQLCOM_CREATE_INDEX:
         case SQLCOM_DROP_INDEX:
         case SQLCOM_OPTIMIZE:
-            /* The source of a copy: the metadata lock keeps writers out, or (TL_READ, since MariaDB 11.2) what they write
-               from the first row on is noted and brought after: the copy is of a snapshot. */
+            /* The source of a copy: the metadata lock keeps writers out, or (TL_READ, since MariaDB 11.2) what they
+               write from the first row on is noted and brought after: the copy is of a snapshot. */
             if (plain) lock = RowLock::None;
             break;
         case SQLCOM_INSERT_SELECT:

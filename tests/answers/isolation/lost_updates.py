@@ -14,7 +14,8 @@ from kit.server import Server, conflicted
 
 ROUNDS = 100
 INCREMENTS = 2 * ROUNDS
-# Which variables a session sets: whether conflicts are refused then. None: as the server's own default is, ON since 11.6.2.
+# Which variables a session sets: whether conflicts are refused then. None: as the server's own default is, which is ON
+# since 11.6.2.
 SETTINGS = {
     "defaults": ((), None),
     "innodb_snapshot_isolation=ON": (("innodb_snapshot_isolation=ON",), True),

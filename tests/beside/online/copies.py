@@ -15,7 +15,7 @@ from online import SEED, Addition, main
 from rebuilds import content, left_over
 
 FIRST_RELEASE = (11, 2)
-# In this order each finds what the one before has left. Of keys whose values others change the server finds rows by the first that has none of NULL.
+# In this order each finds what the one before has left.
 COPIES = ("force", "modify v bigint not null, add index v (v)", "drop index v, add column c int not null default 7, add index c (c)", "modify text varchar(80) character set latin1",
           "drop column c, add index g (g), add unique vi (v, id)", "modify v int not null, modify u varchar(30) not null, drop index g", "add column s bigint as (v + 1) stored",
           "drop column s, modify u bigint not null, drop index vi, modify text varchar(60) collate utf8mb4_unicode_ci")

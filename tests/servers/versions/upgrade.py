@@ -57,7 +57,8 @@ class Upgrade:
         self.go_on("first")
         shutil.rmtree(server.data)
         shutil.copytree(os.path.join(there, "data"), server.data)
-        # The server may refuse it or not (10.11.18 does not, as InnoDB's log is the same): Teak's files do not stand in its way, and take no harm.
+        # The server may refuse it or not (10.11.18 does not, as InnoDB's log is the same): Teak's files do not stand in
+        # its way, and take no harm.
         try:
             server.start()
         except RuntimeError as error:
