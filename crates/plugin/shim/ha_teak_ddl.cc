@@ -15,12 +15,12 @@ uint secondary_keys(const TABLE* table) { return table->s->keys - (table->s->pri
 
 /* Options that would mean nothing here are refused where InnoDB refuses them (innodb_strict_mode, its default), with
    its messages. */
-int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
+int check_create_options(THD* thd, const HA_CREATE_INFO* info, uint keys) {
     const char* refused = nullptr;
     if ((info->used_fields & HA_CREATE_USED_ROW_FORMAT) &&
         (info->row_type == ROW_TYPE_FIXED || info->row_type == ROW_TYPE_PAGE))
         refused = "ROW_TYPE";
-    else if (info->index_file_name)
+    else if (info->index_file_name && !kIgnoresIndexDirectory)
         refused = "INDEX DIRECTORY";
     /* Its one row would be gone with a restart, and it could not be used any more. */
     if (info->sequence && !info->tmp_table() && lives_in_memory(info->option_struct)) {
@@ -36,6 +36,9 @@ int check_create_options(THD* thd, const HA_CREATE_INFO* info) {
         if (info->data_file_name && thd)
             push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, WARN_OPTION_IGNORED,
                                 ER_THD(thd, WARN_OPTION_IGNORED), "DATA DIRECTORY");
+        if (info->index_file_name && keys && thd)
+            push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, WARN_OPTION_IGNORED,
+                                ER_THD(thd, WARN_OPTION_IGNORED), "INDEX DIRECTORY");
         return 0;
     }
     if (thd && thd_sql_command(thd) == SQLCOM_ALTER_TABLE)
@@ -406,7 +409,7 @@ int ha_teak::close() {
 
 int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
     THD* thd = ha_thd();
-    if (int error = check_create_options(thd, info)) return error;
+    if (int error = check_create_options(thd, info, form->s->keys)) return error;
     PrimaryCodec primary;
     if (!primary.init(form, kNewestKeys)) return HA_ERR_UNSUPPORTED;
     for (uint i = 0; i < form->s->keys; i++) {

@@ -65,6 +65,9 @@ inline void init_share(THD* thd, TABLE_SHARE* share, const char* db, const char*
 #endif
 }
 
+/* InnoDB refuses INDEX DIRECTORY, or ignores it with a note. ha_innodb.cc: WARN_OPTION_IGNORED, ME_NOTE */
+constexpr bool kIgnoresIndexDirectory = MYSQL_VERSION_ID >= 110800;
+
 /* A name in small letters: by the one function for that which both have. */
 inline std::string lower_case(const char* name, size_t length) {
     std::string small(length * system_charset_info->casedn_multiply(), '\0');
