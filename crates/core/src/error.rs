@@ -230,9 +230,7 @@ impl Error {
     /// Whether what the file at `path` should hold is lost or cannot be read, which concerns nothing but that file.
     pub fn is_damage_of(&self, path: &Path) -> bool {
         match self {
-            Error::Corrupt { path: of, .. }
-            | Error::UnknownVersion { path: of, .. }
-            | Error::TooNew { path: of, .. } => of == path,
+            Error::Corrupt { path: of, .. } | Error::UnknownVersion { path: of, .. } => of == path,
             // A bad sector.
             Error::Io { operation: "read", path: of, .. } => of == path,
             _ => false,

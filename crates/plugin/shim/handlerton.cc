@@ -389,10 +389,10 @@ int init_handlerton(handlerton* hton) {
     hton->start_consistent_snapshot = hook<start_consistent_snapshot>;
     hton->commit_checkpoint_request = commit_checkpoint_request;
     hton->flush_logs = flush_logs;
-/* handler.h: void (*disable_internal_writes)(bool disable); and the costs of an engine: optimizer_costs.h */
+    set_costs(hton);
+/* handler.h: void (*disable_internal_writes)(bool disable); */
 #if MYSQL_VERSION_ID >= 110800
     hton->disable_internal_writes = [](bool disabled) { checkpoint_state(disabled); };
-    hton->update_optimizer_costs = update_optimizer_costs;
 #else
     hton->checkpoint_state = hook<checkpoint_state>;
 #endif

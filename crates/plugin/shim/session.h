@@ -138,10 +138,8 @@ bool warns_of_backups(THD* thd);
 
 /* handlerton.cc */
 int init_handlerton(handlerton* hton);
-#ifdef MARIADB_NEW_COST_MODEL
-/* ha_teak_costs.cc: what single rows and entries cost. */
-void update_optimizer_costs(OPTIMIZER_COSTS* each);
-#endif
+/* ha_teak_costs.cc: what single rows and entries cost, for servers that ask. */
+void set_costs(handlerton* hton);
 
 /* ha_teak_ddl.cc */
 handler* create_handler(handlerton* hton, TABLE_SHARE* share, MEM_ROOT* root);
