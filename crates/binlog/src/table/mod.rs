@@ -80,6 +80,23 @@ pub struct KeyColumn {
 }
 
 impl Column {
+    /// One of which nothing else is told.
+    pub(crate) fn new(kind: ColumnType, is_nullable: bool) -> Column {
+        let (name, is_unsigned, collation, members) = (None, None, None, None);
+        let (geometry_type, dimensions, is_visible) = (None, None, None);
+        Column {
+            kind,
+            is_nullable,
+            name,
+            is_unsigned,
+            collation,
+            members,
+            geometry_type,
+            dimensions,
+            is_visible,
+        }
+    }
+
     /// Its type, as in SQL as far as the log has it: `varchar` without a length, `blob` for a BLOB whose collation is
     /// known to be that of bytes, and `text` otherwise.
     pub fn sql_type(&self) -> String {
@@ -127,17 +144,7 @@ impl Table {
         let mut metadata = Bytes(bytes.packed_string("what is told of types")?);
         let nullable = Bitmap(bytes.take(bytes_of_bits(codes.len()), "what may be NULL")?);
         let column = |(at, &code): (usize, &u8)| {
-            Ok(Column {
-                kind: ColumnType::read(code, &mut metadata)?,
-                is_nullable: nullable.has(at),
-                name: None,
-                is_unsigned: None,
-                collation: None,
-                members: None,
-                geometry_type: None,
-                dimensions: None,
-                is_visible: None,
-            })
+            Ok(Column::new(ColumnType::read(code, &mut metadata)?, nullable.has(at)))
         };
         let columns: Result<_, Problem> = codes.iter().enumerate().map(column).collect();
         let mut table = Table { id, flags, database, name, columns: columns?, primary_key: None };

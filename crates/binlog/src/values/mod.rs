@@ -241,17 +241,7 @@ mod tests {
     use super::*;
 
     fn column(kind: ColumnType) -> Column {
-        Column {
-            kind,
-            is_nullable: true,
-            name: None,
-            is_unsigned: None,
-            collation: None,
-            members: None,
-            geometry_type: None,
-            dimensions: None,
-            is_visible: None,
-        }
+        Column::new(kind, true)
     }
 
     fn value<'a>(bytes: &'a [u8], column: &Column) -> Result<Value<'a>, Problem> {
