@@ -8,11 +8,10 @@ server's notes: it refuses those.
 
 import sys
 
-from kit.asking import rows, wait_until
-from kit.busy import Writers, check, fresh
+from kit.busy import fresh
 
-from online import SEED, Addition, main
-from rebuilds import content, left_over
+from online import main
+from rebuilds import beside_writers, in_turn, left_over
 
 FIRST_RELEASE = (11, 2)
 # In this order each finds what the one before has left.
@@ -35,44 +34,17 @@ def copies_beside_writers(server):
 
 def the_same_rows(server):
     """Nobody writes after the last turn has begun: the table has what was there then."""
-    done = met = 0
     fresh(server, 30_000, PLAIN)
     files = left_over(server)
-    for n, what in enumerate(COPIES if copies_beside_writers(server) else ()):
-        writers = Writers(server, 3, SEED + n)
-        blocker = server.connect()
-        try:
-            alter = Addition(server, what, "copy")
-            wait_until(lambda alter=alter: alter.state() == "copy to tmp table" or not alter.task.is_alive(), what)
-            rows(blocker, "set session transaction isolation level read committed")
-            rows(blocker, "select id from t limit 1")
-            wait_until(lambda alter=alter: alter.state() == "Waiting for table metadata lock" or not alter.task.is_alive(), what)
-            met += alter.task.is_alive()
-        finally:
-            done += writers.stop()
-        before = content(blocker)
-        blocker.rollback()
-        outcome = alter.end()
-        assert outcome is None, (what, outcome)
-        assert content(blocker) == before, what
-        blocker.close()
-        check(server, what)
+    found = [beside_writers(server, what, n, "copy", ["copy to tmp table"]) for n, what in enumerate(COPIES if copies_beside_writers(server) else ())]
     assert left_over(server) == files, (files, left_over(server))
-    print(f"    {met} copies met by writers, beside {done} transactions")
+    print(f"    {sum(met for met, _ in found)} copies met by writers, beside {sum(done for _, done in found)} transactions")
 
 
 def one_after_the_other(server):
-    """Writers go on from one to the next, and to what follows without a copy."""
+    """Writers go on from one to the next."""
     fresh(server, 30_000, PLAIN)
-    writers = Writers(server, 3, SEED + 20)
-    try:
-        for what in COPIES + COPIES if copies_beside_writers(server) else ():
-            server.query(f"alter table t {what}, algorithm=copy, lock=none")
-            assert not any(task.failure for task in writers.tasks), [task.failure for task in writers.tasks]
-    finally:
-        done = writers.stop()
-    check(server, "the last")
-    print(f"    copies beside {done} transactions")
+    print(f"    copies beside {in_turn(server, COPIES + COPIES if copies_beside_writers(server) else (), 'copy')} transactions")
 
 
 if __name__ == "__main__":

@@ -56,32 +56,48 @@ def held(server):
         holder.close()
 
 
+def beside_writers(server, what, number, algorithm="inplace", states=BUILDING):
+    """One ALTER, of which nobody writes after the last turn has begun: the table has what was there then. Whether it was met, and how many transactions there were."""
+    writers = Writers(server, 3, SEED + number)
+    blocker = server.connect()
+    try:
+        # It keeps the ALTER from its end; that it begins before is what a wait for the state sees.
+        alter = Addition(server, what, algorithm)
+        wait_until(lambda: alter.state() in states or not alter.task.is_alive(), what)
+        rows(blocker, "set session transaction isolation level read committed")
+        rows(blocker, "select id from t limit 1")
+        wait_until(lambda: alter.state() == "Waiting for table metadata lock" or not alter.task.is_alive(), what)
+        met = alter.task.is_alive()
+    finally:
+        # Who waits for the ALTER gives up.
+        done = writers.stop()
+    before = content(blocker)
+    blocker.rollback()
+    outcome = alter.end()
+    assert outcome is None, (what, outcome)
+    assert content(blocker) == before, what
+    blocker.close()
+    check(server, f"{what}, met {met}")
+    return met, done
+
+
+def in_turn(server, alterations, algorithm="inplace"):
+    """Writers go on from one ALTER to the next; how many transactions there were."""
+    writers = Writers(server, 3, SEED + 20)
+    try:
+        for what in alterations:
+            server.query(f"alter table t {what}, algorithm={algorithm}, lock=none")
+            assert not any(task.failure for task in writers.tasks), [task.failure for task in writers.tasks]
+    finally:
+        done = writers.stop()
+    check(server, "the last")
+    return done
+
+
 def the_same_rows(server):
-    """Nobody writes after the last turn has begun: the table has what was there then."""
-    done = 0
-    for n, what in enumerate(REBUILDS):
-        if n == 0:
-            fresh(server, 30_000)
-        writers = Writers(server, 3, SEED + n)
-        blocker = server.connect()
-        try:
-            # It keeps the ALTER from its end; that it begins before is what a wait for the state sees.
-            alter = rebuild(server, what)
-            wait_until(lambda: alter.state() in BUILDING or not alter.task.is_alive(), what)
-            rows(blocker, "set session transaction isolation level read committed")
-            rows(blocker, "select id from t limit 1")
-            wait_until(lambda: alter.state() == "Waiting for table metadata lock" or not alter.task.is_alive(), what)
-            met = alter.task.is_alive()
-        finally:
-            # Who waits for the ALTER gives up.
-            done += writers.stop()
-        before = content(blocker)
-        blocker.rollback()
-        outcome = alter.end()
-        assert outcome is None, (what, outcome)
-        assert content(blocker) == before, what
-        blocker.close()
-        check(server, f"{what}, met {met}")
+    """Each finds what the one before has left."""
+    fresh(server, 30_000)
+    done = sum(beside_writers(server, what, n)[1] for n, what in enumerate(REBUILDS))
     assert left_over(server) == (4, 0), left_over(server)
     print(f"    {len(REBUILDS)} rebuilds beside {done} transactions")
 
@@ -89,14 +105,7 @@ def the_same_rows(server):
 def one_after_the_other(server):
     """Writers go on from one to the next."""
     fresh(server, 30_000)
-    writers = Writers(server, 3, SEED + 20)
-    try:
-        for what in REBUILDS + REBUILDS:
-            server.query(f"alter table t {what}, algorithm=inplace, lock=none")
-            assert not any(task.failure for task in writers.tasks), [task.failure for task in writers.tasks]
-    finally:
-        done = writers.stop()
-    check(server, "the last")
+    done = in_turn(server, REBUILDS + REBUILDS)
     assert left_over(server) == (4, 0), left_over(server)
     print(f"    {2 * len(REBUILDS)} rebuilds beside {done} transactions")
 

@@ -25,7 +25,7 @@ class Upgraded:
 
     def compare(self, found, upgraded=True):
         """All is as the earlier server had it."""
-        now = json.loads(json.dumps(content.digest(self.server)))
+        now = content.digest(self.server)
         different = [name for name in found if now[name] != found[name]]
         check(not different, f"not as before: {[(name, found[name], now[name]) for name in different]}")
         wrong = content.unsound(self.server, upgraded)
@@ -56,11 +56,12 @@ class Upgraded:
             self.compare(found)
             self.server.query("xa rollback 'left'")
             self.change()
+            found = content.digest(self.server)
             with open(os.path.join(self.server.directory, "found.json"), "w", encoding="utf-8") as file:
-                json.dump(content.digest(self.server), file)
+                json.dump(found, file)
             self.server.kill()
             self.server.start()
-        self.compare(json.loads(json.dumps(content.digest(self.server))) if self.when == "first" else found)
+        self.compare(found)
         self.server.stop()
 
     def change(self):
