@@ -40,6 +40,7 @@ mod transpose;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
 
@@ -60,6 +61,8 @@ pub(super) const BLOB_BIT: u32 = 1 << 31;
 
 /// So many entries are looked at one by one before a search.
 const NEAR: usize = 4;
+/// Among so many entries a search compares keys at once, and does not go by their heads.
+const SHORT: usize = 64;
 
 /// The value of an entry.
 #[derive(Debug, Clone, Copy)]
@@ -382,6 +385,23 @@ impl Block {
             true => self.search(key),
             false => Err(0),
         }
+    }
+
+    /// [`Block::search`] for a key that is behind all entries before `within`, and before all behind it.
+    pub fn search_within(&self, within: Range<usize>, key: &[u8]) -> Result<usize, usize> {
+        if within.len() > SHORT {
+            return self.search(key);
+        }
+        let (mut low, mut high) = (within.start, within.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.compare(middle, key) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Ok(middle),
+                Ordering::Greater => high = middle,
+            }
+        }
+        Err(low)
     }
 
     /// The first entry at or after `key`; [`Block::len`] if there is none.

@@ -97,6 +97,10 @@ proptest! {
                 let to = if found.is_ok() { to.max(place + 1) } else { to };
                 prop_assert_eq!(block.search_before(to, &probe), found);
             }
+            let end = if found.is_ok() { place + 1 } else { place };
+            for within in [0..keys.len(), place..end, place..keys.len(), place.saturating_sub(3)..end] {
+                prop_assert_eq!(block.search_within(within, &probe), found);
+            }
             prop_assert_eq!(block.lower_bound(&probe), keys.partition_point(|key| **key < probe));
             prop_assert_eq!(block.upper_bound(&probe), keys.partition_point(|key| **key <= probe));
             for (i, key) in keys.iter().enumerate() {

@@ -9,7 +9,7 @@ use crate::tree::storing::tree::Tree;
 use crate::tree::versions::delta::{Delta, EntryRef};
 use crate::tree::versions::visibility::Reader;
 use crate::Result;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 /// Nodes between the two ends of a range that are looked at: with them the estimate is about exact where it decides
@@ -19,8 +19,11 @@ const VISITED: usize = 16;
 const FAR: f64 = 8.0;
 /// So many changes of a leaf are looked up in its base; the others are taken to be like them.
 const TESTED_CHANGES: usize = 16;
-/// The same of a leaf that lies in the range whole: a few more or less than its hundreds decide nothing.
-const TESTED_OF_ALL: usize = 4;
+/// The same of the ends of a range with whole leaves between them: a few more or less than their hundreds decide
+/// nothing.
+const TESTED_OF_LONG: usize = 4;
+/// Of a leaf that lies in the range whole, changes are left out of account that are fewer than this part of its base.
+const PART_THAT_COUNTS: usize = 16;
 
 /// An end of a range as a key, which leads to its leaf.
 #[derive(Clone, Copy)]
@@ -62,14 +65,16 @@ impl Tree {
         let per_leaf = entries / self.leaves().max(1) as f64;
         let Some(high) = high else {
             // The range is short, and its leaf cannot be read: who reads the range is told so.
-            let count = entries_read(&low.node, from, to).unwrap_or(per_leaf / 3.0);
+            let count = entries_read(&low.node, from, to, TESTED_CHANGES).unwrap_or(per_leaf / 3.0);
             return Ok(count.round() as u64);
         };
         let apart = (high.position - low.position - low.share).max(0.0);
-        let is_short = apart * (self.leaves() as f64) < FAR;
-        let within = |node, from, to| match is_short {
-            true => entries_read(node, from, to),
-            false => entries_between(node, from, to),
+        let leaves_apart = apart * self.leaves() as f64;
+        // Neighbours lie no leaf apart, but for rounding.
+        let tested = if leaves_apart < 0.25 { TESTED_CHANGES } else { TESTED_OF_LONG };
+        let within = |node, from, to| match leaves_apart < FAR {
+            true => entries_read(node, from, to, tested),
+            false => entries_between(node, from, to, tested),
         };
         let at_start = within(&low.node, from, Bound::Unbounded).unwrap_or(per_leaf / 2.0);
         let at_end = within(&high.node, Bound::Unbounded, to).unwrap_or(per_leaf / 2.0);
@@ -222,34 +227,42 @@ fn children_of(node: &Node) -> Option<usize> {
     }
 }
 
-/// About how many entries the leaf has.
+/// About how many entries the leaf has; None when its base or its changes are not in memory.
 fn about_all(node: &Arc<Node>) -> Option<f64> {
-    entries_between(node, Bound::Unbounded, Bound::Unbounded)
+    in_memory(node, |block, delta| match delta.len() < block.len() / PART_THAT_COUNTS {
+        true => block.len() as f64,
+        false => entries_of_leaf(block, delta, Bound::Unbounded, Bound::Unbounded, TESTED_OF_LONG),
+    })
 }
 
-/// About how many of the leaf's entries lie in the range; None when its base or its changes are not in memory.
-fn entries_between(node: &Arc<Node>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<f64> {
+/// About how many of the leaf's entries lie in the range, of whose changes `tested` are looked up; None when its base
+/// or its changes are not in memory.
+fn entries_between(node: &Arc<Node>, from: Bound<&[u8]>, to: Bound<&[u8]>, tested: usize) -> Option<f64> {
+    in_memory(node, |block, delta| entries_of_leaf(block, delta, from, to, tested))
+}
+
+fn in_memory(node: &Arc<Node>, count: impl FnOnce(&Block, &Delta) -> f64) -> Option<f64> {
     let view = node.leaf()?.view();
     match (&view.base, &view.delta) {
-        (Base::Loaded(block), Changes::Live(delta)) => Some(entries_of_leaf(block, delta, from, to)),
+        (Base::Loaded(block), Changes::Live(delta)) => Some(count(block, delta)),
         _ => None,
     }
 }
 
-/// The same of a leaf that is read if need be; None when it cannot be read.
-fn entries_read(node: &Arc<Node>, from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<f64> {
-    entries_between(node, from, to).or_else(|| {
+/// [`entries_between`] of a leaf that is read if need be; None when it cannot be read.
+fn entries_read(node: &Arc<Node>, from: Bound<&[u8]>, to: Bound<&[u8]>, tested: usize) -> Option<f64> {
+    entries_between(node, from, to, tested).or_else(|| {
         let leaf = node.leaf()?;
         let view = leaf.view();
         let block = leaf.base(node, &view).ok()?;
         let delta = leaf.delta(node, &view).ok()?;
-        Some(entries_of_leaf(&block, &delta, from, to))
+        Some(entries_of_leaf(&block, &delta, from, to, tested))
     })
 }
 
 /// Positions in the base tell; what the delta adds counts, since a young leaf has nothing else, but only its first
 /// changes in the range are looked at one by one.
-fn entries_of_leaf(block: &Block, delta: &Delta, from: Bound<&[u8]>, to: Bound<&[u8]>) -> f64 {
+fn entries_of_leaf(block: &Block, delta: &Delta, from: Bound<&[u8]>, to: Bound<&[u8]>, tested: usize) -> f64 {
     let start = match from {
         Bound::Included(key) => block.lower_bound(key),
         Bound::Excluded(key) => block.upper_bound(key),
@@ -261,27 +274,39 @@ fn entries_of_leaf(block: &Block, delta: &Delta, from: Bound<&[u8]>, to: Bound<&
         Bound::Unbounded => block.len(),
     };
     let in_base = end.saturating_sub(start);
-    in_base as f64 + added(delta, block, in_base, from, to)
+    let added = match delta.is_empty() {
+        true => 0.0,
+        false => added(delta, block, start..start + in_base, (from, to), tested),
+    };
+    in_base as f64 + added
 }
 
-/// About how many keys in the range the delta adds to `block`, of whose entries `in_base` are in it.
-fn added(delta: &Delta, block: &Block, in_base: usize, from: Bound<&[u8]>, to: Bound<&[u8]>) -> f64 {
+/// About how many keys in the range the delta adds to `block`, of whose entries `within` are in it. The first `tested`
+/// of its changes are looked up there, each behind the one before.
+fn added(
+    delta: &Delta,
+    block: &Block,
+    within: Range<usize>,
+    (from, to): (Bound<&[u8]>, Bound<&[u8]>),
+    tested: usize,
+) -> f64 {
     let first = match from {
         Bound::Included(key) => delta.first_at_or_after(key),
         Bound::Excluded(key) => delta.first_after(key),
         Bound::Unbounded => delta.first(),
     };
-    let within = |entry: &EntryRef<'_>| match to {
+    let is_in_range = |entry: &EntryRef<'_>| match to {
         Bound::Included(high) => entry.key() <= high,
         Bound::Excluded(high) => entry.key() < high,
         Bound::Unbounded => true,
     };
-    let tested = match (from, to) {
-        (Bound::Unbounded, Bound::Unbounded) => TESTED_OF_ALL,
-        _ => TESTED_CHANGES,
+    let mut changes = std::iter::successors(first, |entry| entry.next()).take_while(is_in_range);
+    let mut behind = within.start;
+    let is_new = |entry: EntryRef<'_>| {
+        let found = block.search_within(behind..within.end, entry.key());
+        behind = found.map_or_else(|at| at, |at| at + 1);
+        u32::from(found.is_err())
     };
-    let mut changes = std::iter::successors(first, |entry| entry.next()).take_while(within);
-    let is_new = |entry: EntryRef<'_>| u32::from(block.search(entry.key()).is_err());
     let new: u32 = changes.by_ref().take(tested).map(is_new).sum();
     let rest = match changes.next() {
         None => 0.0,
@@ -289,7 +314,7 @@ fn added(delta: &Delta, block: &Block, in_base: usize, from: Bound<&[u8]>, to: B
         Some(_) if block.len() < delta.len() => 1.0 + changes.count() as f64,
         // A delta has no positions: its changes are taken to lie as the entries of the base.
         Some(_) => {
-            let share = in_base as f64 / block.len() as f64;
+            let share = within.len() as f64 / block.len() as f64;
             (delta.len() as f64 * share - tested as f64).max(1.0)
         }
     };
