@@ -174,14 +174,16 @@ fn odd(layout: &Layout) -> Option<Layout> {
 
 fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
     let Some(size) = mapped(&layout) else {
-        // SAFETY: the layout is that of the caller of `alloc`, whose size is not zero.
+        // SAFETY: the size is not zero: whoever calls `alloc`, `alloc_zeroed` or `realloc` has promised that of it, by
+        // their contract.
         return unsafe { allocate_small(layout, zeroed) };
     };
     if let Some(start) = take(size, zeroed) {
         return start as *mut u8;
     }
     let Some(odd) = odd(&layout) else { return std::ptr::null_mut() };
-    // SAFETY: the size is not zero; of what was allocated, bytes from `ODD` on are within it.
+    // SAFETY: the size of `odd` is at least `ODD`, and so not zero; the allocation has that size, so that what begins
+    // `ODD` bytes behind its start is within it, with room for all of `layout`.
     unsafe {
         let start = allocate_small(odd, zeroed);
         if start.is_null() {
@@ -193,9 +195,9 @@ fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
 }
 
 /// # Safety
-/// As of [`GlobalAlloc::alloc`].
+/// The size of `layout` is not zero.
 unsafe fn allocate_small(layout: Layout, zeroed: bool) -> *mut u8 {
-    // SAFETY: as the caller says.
+    // SAFETY: the size is not zero, which the caller has seen to.
     let start = unsafe {
         if zeroed {
             System.alloc_zeroed(layout)
@@ -210,10 +212,10 @@ unsafe fn allocate_small(layout: Layout, zeroed: bool) -> *mut u8 {
 }
 
 /// # Safety
-/// As of [`GlobalAlloc::dealloc`], of what [`allocate_small`] gave.
+/// [`allocate_small`] gave `start` for this very layout, or `System.realloc` moved it there; nobody uses it any more.
 unsafe fn free_small(start: *mut u8, layout: Layout) {
     small::count(-taken_for(layout.size()));
-    // SAFETY: as the caller says.
+    // SAFETY: `System` has it under this layout, and nobody uses it any more: the caller has seen to both.
     unsafe { System.dealloc(start, layout) }
 }
 
@@ -232,12 +234,14 @@ unsafe impl GlobalAlloc for Heap {
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         match mapped(&layout) {
-            // SAFETY: from `System`, with this layout: see `allocate`.
+            // SAFETY: nothing of this size and alignment is mapped: `allocate` had it from `allocate_small`, or
+            // `realloc` from `System.realloc`, with this layout. The caller gives it away.
             None => unsafe { free_small(start, layout) },
             Some(size) if is_mapping(start) => give_back(start as usize, size),
             Some(_) => {
                 if let Some(odd) = odd(&layout) {
-                    // SAFETY: from `System` with that layout, `ODD` bytes before it.
+                    // SAFETY: it would be mapped and begins at no page, so `allocate` had it from `allocate_small` with
+                    // the layout `odd`, and has given its `start + ODD` away. The caller gives it back.
                     unsafe { free_small(start.sub(ODD), odd) }
                 }
             }
@@ -248,7 +252,9 @@ unsafe impl GlobalAlloc for Heap {
         let Ok(wanted) = Layout::from_size_align(bytes, layout.align()) else { return std::ptr::null_mut() };
         match (mapped(&layout), mapped(&wanted)) {
             (None, None) => {
-                // SAFETY: from `System`, with this layout.
+                // SAFETY: as neither size is mapped, `System` has it under `layout`, and goes on to have it. `bytes` is
+                // not zero, by the contract of `realloc`, and does not overflow when it is rounded up to the alignment,
+                // or `from_size_align` had refused it.
                 let moved = unsafe { System.realloc(start, layout, bytes) };
                 if !moved.is_null() {
                     small::count(taken_for(bytes) - taken_for(layout.size()));
@@ -274,7 +280,8 @@ unsafe impl GlobalAlloc for Heap {
         }
         let moved = allocate(wanted, false);
         if !moved.is_null() {
-            // SAFETY: two allocations, with at least so many bytes each; the old one is the caller's, who gave it away.
+            // SAFETY: `start` has `layout.size()` bytes, `moved` has `bytes`; they are two allocations, as `start` is
+            // freed after the copy. It is the caller's, who has given it away, with its layout.
             unsafe {
                 std::ptr::copy_nonoverlapping(start, moved, layout.size().min(bytes));
                 self.dealloc(start, layout);
@@ -343,7 +350,7 @@ mod tests {
                 }
             }
             for (start, bytes, _, align) in held.into_iter().filter(|held| !held.0.is_null()) {
-                // SAFETY: as above.
+                // SAFETY: it is allocated with this layout, and looked at by nobody any more.
                 unsafe { Heap.dealloc(start, layout(bytes, align)) };
             }
         }
