@@ -74,13 +74,5 @@ class ConstraintMaker {
     uint32_t number_ = 0; /* the highest that a constraint without a name of its own has had */
 };
 
-/* What an ALTER in place makes of foreign keys. */
-struct ConstraintChange {
-    bool any = false;
-    std::vector<ForeignKey> own;       /* all that the table is to have */
-    std::vector<ForeignKey> added;     /* those that it has not had */
-    std::vector<ForeignKey> followers; /* of other tables, with columns that have other names */
-};
-
 } // namespace teak
 #endif

@@ -6,6 +6,7 @@
 
 #include "server.h"
 #include "teak_ffi.h"
+#include <string>
 
 namespace teak {
 
@@ -35,6 +36,9 @@ void log_last_error(const char* what);
 
 inline teak_bytes bytes_of(const char* text) { return {reinterpret_cast<const uint8_t*>(text), strlen(text)}; }
 inline teak_bytes bytes_of(const uchar* data, size_t length) { return {data, length}; }
+inline teak_bytes bytes_of(const std::string& text) {
+    return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
 
 /* "./db/table" as the server writes it, to the core's "db/table". */
 inline teak_bytes table_name(const char* path) {

@@ -1,45 +1,38 @@
 /*
-  The handler: one open table of one connection.
+  The handler: one open table of one connection, as the server calls it.
 
-  Turns the server's calls into one call each over the border (teak_ffi.h). Owns the codecs of its table, the buffers
-  that rows are built in, and the cursors. Transactions are the handlerton's (handlerton.cc).
+  Turns the server's calls into one call each over the border (teak_ffi.h). It is made of parts, which know each other
+  in this order only (docs/design/border.md):
+
+    open_table.h         the table: the engine's and the server's, codecs, trees, cursors
+    table_use.h          how the session uses it: locks, what the statement is like
+    table_statistics.h   what the optimizer is told of it
+    constraint_keeper.h  its foreign keys
+    inplace_alter.h      an ALTER in place
+
+  What remains here are the scans and the changes of single rows, whose state is the server's own (`handler`), and its
+  questions. Transactions are the handlerton's (handlerton.cc).
 
   ha_teak_ddl.cc         create, open, truncate         ha_teak_write.cc   rows, AUTO_INCREMENT, locks
-  ha_teak_statistics.cc  rows and keys, counted         ha_teak_keys.cc    disabled indexes, building indexes
-  ha_teak_read.cc        scans and look-ups             ha_teak_alter.cc   ALTER in place
-  ha_teak_mrr.cc         many ranges, sorted            ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
-  ha_teak_exports.cc     single tables, out and in      ha_teak_foreign.cc foreign keys (constraint_maker.cc: new ones)
-  ha_teak_cascade.cc     what follows from their rules  ha_teak_constraints.cc what ALTER in place makes of them
-  ha_teak_online.cc      indexes beside writers         ha_teak_rebuild.cc a whole table beside writers
-  ha_teak_memory.cc      what a restart has taken        ha_teak_entries.cc entries to be looked at closer
-  ha_teak_costs.cc       what the optimizer counts with  ha_teak_filter.cc rows that scans pass over
+  ha_teak_read.cc        scans and look-ups             ha_teak_keys.cc    disabled indexes, many rows at once
+  ha_teak_mrr.cc         many ranges, sorted            ha_teak_filter.cc  rows that scans pass over
+  ha_teak_entries.cc     entries to be looked at closer ha_teak_costs.cc   what the optimizer asks
+  ha_teak_foreign.cc     questions about foreign keys   ha_teak_alter.cc   ALTER TABLE, handed on
+  ha_teak_exports.cc     single tables, out and in      ha_teak_memory.cc  what a restart has taken
+  ha_teak_results.cc     the query cache                ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
 
-#include "session.h"
-#include "errors.h"
-#include "constraint_maker.h"
-#include "foreign_look.h"
-#include "index_codec.h"
+#include "constraint_keeper.h"
 #include "like_filter.h"
-#include "table_meta.h"
-#include <atomic>
-#include <mutex>
-#include <string>
+#include "table_statistics.h"
 
 namespace teak {
 
-/* The trees of a table with these options (nullptr: none). */
-teak_tree_spec tree_spec(const ha_table_option_struct* options);
 /* A table of the engine with so many trees, where the options say. */
 teak_status create_table(const ha_table_option_struct* options, teak_bytes name, size_t trees, teak_bytes meta,
                          teak_array<teak_link> links);
-
-/* Between a table's name and that of its partition, as the server writes it. */
-constexpr const char* kPartitionSeparator = "#P#";
-/* A page, as the optimizer knows it from InnoDB: what its costs are calibrated for. */
-constexpr uint kPageBytes = 16384;
 
 /* ha_teak_filter.cc: rows that scans have passed over, since the start. */
 extern std::atomic<uint64_t> passed_rows;
@@ -47,33 +40,9 @@ extern std::atomic<uint64_t> passed_rows;
 /* ha_teak_exports.cc: where FLUSH TABLES ... FOR EXPORT puts a table. */
 std::string export_path(const std::string& name);
 
-class CheckReport;    /* ha_teak_check.cc */
-struct EntryTarget;   /* row_scan.h */
-class FieldConverter; /* field_converter.h */
-class OnlineIndexes;  /* online_indexes.h */
-class Rebuild;        /* rebuild.h */
-
-/* What all handlers of a table share. */
-class TableShare : public Handler_share {
-  public:
-    /* Grows when open table handles are stale (TRUNCATE, trees that were added). */
-    std::atomic<uint64_t> generation{0};
-    /* The error log has been told of a unique index without entries. */
-    std::atomic<bool> unbuilt_unique_told{false};
-    /* And of rows that a restart has taken. */
-    std::atomic<bool> losses_told{false};
-    /* An ALTER in place is under way: the table may have trees that the server's definition does not know yet. */
-    std::atomic<bool> altering{false};
-    /* Had by the one handler that drops trees which no index has, with what it does to the table. */
-    std::mutex dropping;
-
-    std::mutex latch;                             /* guards what follows */
-    std::vector<std::vector<double>> rec_per_key; /* of each index, rows per distinct prefix of n+1 parts */
-    uint64_t sampled_rows = UINT64_MAX;           /* rows when they were sampled; UINT64_MAX = never */
-    std::atomic<uint64_t> version{0};             /* of rec_per_key */
-    uint64_t changed_keys = 0;                    /* rows whose keys have changed since then, about */
-    bool aged = false;                            /* by that: the next opening takes them anew */
-};
+class CheckReport;  /* ha_teak_check.cc */
+struct EntryTarget; /* row_scan.h */
+class InplaceAlter; /* inplace_alter.h */
 
 } // namespace teak
 
@@ -98,6 +67,10 @@ class ha_teak final : public handler {
     /* ---- DDL (ha_teak_ddl.cc) */
     int open(const char* name, int mode, uint test_if_locked) override;
     int close() override;
+    void change_table_ptr(TABLE* to, TABLE_SHARE* share) override {
+        handler::change_table_ptr(to, share);
+        open_.table = to;
+    }
     int create(const char* name, TABLE* form, HA_CREATE_INFO* info) override;
     int delete_table(const char* name) override;
     int rename_table(const char* from, const char* to) override;
@@ -155,7 +128,7 @@ class ha_teak final : public handler {
     void cond_pop() override { likes_.clear(); }
     int reset() override;
     void unlock_row() override;
-    void try_semi_consistent_read(bool yes) override { statement_.semi_consistent = yes; }
+    void try_semi_consistent_read(bool yes) override { use_.statement.semi_consistent = yes; }
     bool was_semi_consistent_read() override;
 
     /* ---- many ranges at once, sorted (ha_teak_mrr.cc) */
@@ -199,6 +172,10 @@ class ha_teak final : public handler {
     char* get_foreign_key_create_info() override;
     void free_foreign_key_create_info(char* text) override;
 
+    teak::ConstraintKeeper& constraints() { return constraints_; }
+    /* rnd_pos of a row that a look has found and locked to be changed: as it is now, however old the snapshot is. */
+    int read_held_row(uchar* buf, teak_bytes pk);
+
     /* ---- CHECK TABLE, REPAIR TABLE (ha_teak_check.cc) */
     int check(THD* thd, HA_CHECK_OPT* options) override;
     int repair(THD* thd, HA_CHECK_OPT* options) override;
@@ -215,94 +192,24 @@ class ha_teak final : public handler {
     double entry_bytes(uint index) const;
     /* Before the server is told what its sorted ranges would cost. */
     void prepare_sorted_ranges(uint* flags);
-    teak_session* session() const { return held_.session->handle; }
-    int fail(teak_status status) { return teak::error_code(status, ha_thd()); }
-    /* Opens the core's table, again if another handler truncated it. */
-    int open_table();
-    int open_core_table();
-    /* The same if trees have come or gone since. */
-    int renew_table();
-    bool has_cut_keys() const;
-    int check_discarded(THD* thd);
+    int fail(teak_status status) const { return open_.fail(status); }
     int check_has_file() const;
     int export_table(THD* thd);
     void end_export();
     int discard_rows(THD* thd);
     int import_rows(THD* thd);
-    int empty_table(const teak::TableMeta& meta);
-    int make_codecs();
-    int make_row_codec();
-    void close_table();
-    /* Session, transaction, statement and table handle are there; to be called at the start of each statement. `locks`:
-       it locks rows. */
-    int prepare_statement(THD* thd, bool locks);
-    /* The statement changes the table's definition: it waits for prepared transactions that have written to it. */
-    int prepare_change(THD* thd);
-    /* The same for calls that can come without external_lock (temporary tables under LOCK TABLES). */
-    int ready() { return is_begun() ? 0 : prepare_statement(ha_thd(), true); }
-    bool is_begun() const { return held_.session && held_.session->statement_open && held_.by_server; }
     teak::TableShare* shared();
-    uint32_t tree_of(uint index) const { return index < open_.trees.size() ? open_.trees[index] : 0; }
-    uint index_of(uint32_t tree) const;
-    int map_trees();
-    int drop_other_trees(const std::vector<uint32_t>& layout, const teak::TableMeta& wanted);
-    const teak::IndexCodec* index_codec(uint index) const;
-    const teak::KeyCodec& key_codec(uint index) const {
-        return index == table->s->primary_key ? primary_.key() : indexes_[index].key();
-    }
-    /* A sequence's row is what everybody has taken from it: read and written apart from transactions. */
-    bool is_sequence() const { return table->s->table_type == TABLE_TYPE_SEQUENCE; }
-    /* Whether rows have no entry in this index for now. */
-    bool is_idle(uint index) const { return (open_.disabled_indexes | statement_.deferred_indexes) & 1ULL << index; }
+    void make_buffers();
+    bool is_sequence() const { return open_.is_sequence(); }
     bool may_sort() const;
     bool may_be_disabled(uint index) const;
-    std::vector<uint32_t> trees_of(ulonglong indexes) const;
-    int alter_trees(const std::vector<uint32_t>& layout, const teak::TableMeta& meta);
-    struct Altered {
-        std::vector<uint32_t> layout;
-        std::vector<uchar> meta;
-        uint64_t counter;
-        bool is_guarded;
-    };
-    bool widens(const Field& field, const Column_definition& to) const;
-    bool takes_collation(const Field& field, const CHARSET_INFO* to) const;
-    bool next_layouts(const TABLE* altered, const Alter_inplace_info* info, teak::RowLayouts* layouts,
-                      const char** reason) const;
-    bool names_are_clear(const Alter_inplace_info* info) const;
-    int wanted_counter(const Alter_inplace_info* info, uint64_t* counter);
-    teak::TableMeta altered_meta(const TABLE* altered, const Alter_inplace_info* info) const;
-    teak::KeyEncoding altered_encoding(const TABLE* altered) const;
-    std::unique_ptr<teak::OnlineIndexes> make_online(const TABLE* altered, const Alter_inplace_info* info,
-                                                     std::vector<uint32_t>* trees) const;
-    int begin_online(teak::OnlineIndexes* added, const std::vector<uint32_t>& trees);
-    int build_online(TABLE* altered, teak::OnlineIndexes* added);
-    int finish_online(TABLE* altered, teak::OnlineIndexes* added);
-    template <typename Action> int with_entries(const teak::OnlineIndexes& added, const Action& action);
-    void tell_online_error(TABLE* altered, const teak::OnlineIndexes& added, int error);
-    bool needs_rebuild(const TABLE* altered, const Alter_inplace_info* info) const;
-    enum_alter_inplace_result check_without_rebuild(TABLE* altered, Alter_inplace_info* info);
-    enum_alter_inplace_result check_rebuild(TABLE* altered, Alter_inplace_info* info);
-    int begin_rebuild(TABLE* altered, const Alter_inplace_info* info, teak::Rebuild* rebuild);
-    int run_rebuild(TABLE* altered, teak::Rebuild* rebuild);
-    int finish_rebuild(TABLE* altered, teak::Rebuild* rebuild);
-    void tell_rebuild_error(TABLE* altered, teak::Rebuild* rebuild, int error);
-    template <typename Meets> void find_row(const Meets& meets);
-    void tell_of_null(const teak::Rebuild* rebuild);
-    void tell_of_value(teak::Rebuild* rebuild);
-    int commit_rebuilt(TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts);
-    void note_columns(const std::vector<const teak::IndexCodec*>& indexes, MY_BITMAP* columns) const;
-    bool altered_state(const TABLE* altered, const Alter_inplace_info* info, Altered* state) const;
-    int commit_altered(TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts);
-    teak_alteration alteration(const std::vector<uint32_t>& layout, const std::vector<uchar>& meta, teak_tree_spec spec,
-                               bool repacks) const;
-    std::string unbuilt_unique_text() const;
+    teak::InplaceAlter& alter();
     int alter_indexes(ulonglong disabled, ulonglong renewed);
     int build_indexes(ulonglong indexes);
     int build(const std::vector<const teak::IndexCodec*>& indexes, const std::vector<uint32_t>& trees);
     int end_append();
     int read_duplicate(teak_bytes pk);
     void show_duplicate(const teak_duplicate& duplicate);
-    bool show_row(teak_bytes pk, teak_bytes row);
     int feed(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
     int feed_by_threads(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
     int feed_record_by_record(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
@@ -316,78 +223,14 @@ class ha_teak final : public handler {
     struct Differences;
     void defer_indexes();
     int set_counter(THD* thd, ulonglong value);
-    std::vector<uchar> statistics_digest() const;
-    void recall_statistics(teak_bytes digest);
-    bool has_aged(uint64_t changes) const;
-    bool begin_sampling(uint64_t rows, bool force);
-    void refresh_statistics(bool force);
-    void note_changed_keys();
-    void tell_changed_keys();
-    void publish_rec_per_key();
-    void publish_usable_indexes();
-    void publish_space();
-    teak_bound estimate_bound(uint index, const key_range* range, teak::Buffer* buffer);
-
-    /* foreign keys */
-    const teak::ForeignKeys& foreign_keys() const;
-    int know_foreign_keys();
-    bool is_needed_by_foreign_key(uint index) const;
-    int renew_looks();
-    int make_looks();
-    int hold_looks(const teak::Looks& looks);
-    int prepare_looks(bool* wanted);
     int insert_row(const uchar* record, teak_bytes pk, teak_bytes row, size_t entries, uint32_t flags,
                    bool constrained);
     int change_row(const uchar* before, const uchar* after, teak_bytes old_pk, teak_bytes new_pk, size_t entries,
                    bool rewrites, bool constrained);
-    int look_at_parents(const uchar* record, const uchar* before, bool* again);
-    bool names_again(const teak::ForeignLook& look, const uchar* before, const uchar* record) const;
-    int look_at_children(const uchar* record, const uchar* after, teak_bytes pk);
-    int refuse_children(teak::ForeignLook& look, const uchar* record);
-    int break_constraint(const teak::ForeignKey& key, int error, const uchar* record = nullptr);
-    std::string values_of(const std::vector<std::string>& columns, const uchar* record) const;
-    ha_teak* free_for_cascade(const std::string& core_name);
-    bool has_to_cascade(const uchar* record, const uchar* after) const;
-    int cascade(const uchar* record, const uchar* after, teak_bytes pk);
-    std::vector<std::string> unmet_beside(const teak::ForeignLook& look, const teak::Looks& looks, const uchar* was,
-                                          const uchar* becomes) const;
-    bool takes_key_of_parent(const teak::ForeignKey& key) const;
-    teak_bytes unmet_parent(const teak::ForeignKey& key) const;
-    int check_chain(const teak::ForeignKey& key, bool updated);
-    int cascade_to(teak::ForeignLook& look, const uchar* record, const uchar* after);
-    bool ends_cascades();
-    int tell_broken_below(ha_teak* child, int error);
-    int follow(const teak::ForeignKey& key, TABLE* parent, const uchar* before, const uchar* after,
-               const std::vector<uchar>& row);
-    bool is_versioned(const teak::ForeignKey& key) const;
-    const uchar* follower_of(const uchar* before, const uchar* after) const;
-    int end_row();
-    int put_history();
-    int mark_row();
-    enum_alter_inplace_result check_constraints_inplace(TABLE* altered, const Alter_inplace_info* info);
-    enum_alter_inplace_result plan_constraints(TABLE* altered, const Alter_inplace_info* info);
-    bool loses_needed_index(const TABLE* altered, const Alter_inplace_info* info, uint* index) const;
-    bool loses_needed_column(const TABLE* altered, const Alter_inplace_info* info) const;
-    bool verifies_constraints() const;
-    int relink(const teak::ConstraintChange& change, teak::Relinks* out) const;
-    bool lets_null_follow(const TABLE* altered, const Alter_inplace_info* info) const;
-    bool changes_needed_values(const teak::FieldConverter& fields) const;
-    bool changes_needed_type(const TABLE* altered, const Alter_inplace_info* info) const;
-    int verify_constraints(const TABLE* altered, const teak::TableMeta& meta,
-                           const std::vector<teak::ForeignKey>& added);
     int check_parents(teak::CheckReport* report);
 
     /* reading */
     enum class Direction : uint8_t { Forward, Backward };
-    uint32_t read_mode() const {
-        if (statement_.reads_snapshot) return TEAK_READ_SNAPSHOT;
-        if (temporary_ || statement_.copies || statement_.reads_latest || is_sequence()) return TEAK_READ_LATEST;
-        return held_.rows == RowLock::None ? TEAK_READ_SNAPSHOT : locking_mode();
-    }
-    uint32_t locking_mode() const;
-    teak_cursor* cursor_of(uint32_t tree);
-    void free_cursors();
-    void reset_cursors();
     int seek(uchar* buf, uint32_t where, teak_bytes key, const teak_bound* end);
     int seek_prefix(uchar* buf, uint32_t where, teak_bytes key);
     int deliver(uchar* buf, teak_status status, teak_entry_view entry, Direction direction, int at_end);
@@ -399,7 +242,7 @@ class ha_teak final : public handler {
     int check_entry(const teak::IndexCodec& codec, const teak_entry_view& entry, teak_bytes pk, bool* matches);
     /* The row's key from an entry, in memory that the next call uses again. False: the entry is malformed. */
     bool primary_of(const teak_entry_view& entry, teak_bytes* pk) {
-        *pk = indexes_[active_index].primary_of(entry, pk_scratch_.data(), pk_scratch_.size());
+        *pk = open_.indexes[active_index].primary_of(entry, pk_scratch_.data(), pk_scratch_.size());
         return pk->len != 0 && pk->len <= current_pk_.size();
     }
     int check_committed(const teak::IndexCodec& codec, teak_cursor* cursor, bool* matches);
@@ -416,7 +259,6 @@ class ha_teak final : public handler {
     void count_passed(ulonglong rows);
     void end_filter();
     int read_row(uchar* buf, teak_bytes pk);
-    int read_held_row(uchar* buf, teak_bytes pk);
     int deliver_whole(uchar* buf, teak_status status, const teak_entry_view& row);
     bool fills_record(const teak::IndexCodec& codec);
     int move(uchar* buf, Direction direction);
@@ -429,7 +271,7 @@ class ha_teak final : public handler {
     void remember(teak_bytes pk) {
         teak::copy_few(current_pk_.data(), pk.data, pk.len);
         current_pk_length_ = pk.len;
-        read_as_of_ = held_.session->rows_written;
+        read_as_of_ = use_.held.session->rows_written;
     }
 
     void drop_stale_results(THD* thd); /* ha_teak_results.cc */
@@ -437,13 +279,10 @@ class ha_teak final : public handler {
     /* what a restart has taken (ha_teak_memory.cc) */
     enum class Asked : uint8_t { ByRecord, ByKey, ByStep };
     enum class Change : uint8_t { Insert, Other };
-    int tell_emptied();
-    int tell_in_group(THD* thd, const std::string& name);
     int inherit_losses(THD* thd, teak_bytes name);
     bool would_have_row() const;
     int or_lost_row(uchar* buf, int error, Asked asked);
     bool passes_over(Change change);
-    ulonglong max_rows(THD* thd) const;
 
     /* writing */
     teak_bytes primary_key_of(const uchar* record, teak::Buffer* to);
@@ -454,83 +293,18 @@ class ha_teak final : public handler {
     enum class Image : uint8_t { Read, Written };
     void compute_virtual(const teak::IndexCodec& index, uchar* record, Image image);
     bool encode_entry(uint index, const uchar* record, Image image, teak_bytes pk, teak_entry* out);
-    int undo_row(int error);
     int note_duplicate(teak_status status, const teak_duplicate& duplicate);
-    uint64_t counted_value() const;
     void raise_counter();
     uint32_t row_flags() const;
     uint32_t row_flags_of(teak_bytes pk) const;
 
     /* What lasts as long as the handler is open. */
     THR_LOCK_DATA lock_;
-    teak::TableShare* share_ = nullptr;
-    std::string name_;
-    bool temporary_ = false;
-    uint32_t changed_keys_ = 0; /* that the share was not told of */
-    teak::PrimaryCodec primary_;
-    teak::RowCodec rows_;
-    teak::ChosenColumns chosen_;            /* of the rows that were read last */
-    teak::RowEnd end_;                      /* of a system-versioned table */
-    std::vector<teak::IndexCodec> indexes_; /* by the server's index number; that of the primary key is unused */
-
-    /* Foreign keys: what was asked of the engine last. */
-    struct Foreign {
-        mutable teak::ForeignKeys keys;
-        std::shared_ptr<const teak::Looks> looks; /* nullptr: none are known */
-        uint64_t held_in = 0; /* the session's statement that keeps the definitions of what they look at */
-        std::string broken;   /* which one the last error is about */
-        /* Where HA_ERR_FOREIGN_DUPLICATE_KEY has met the duplicate. */
-        std::string duplicate_table, duplicate_index;
-        teak::ConstraintChange change; /* what an ALTER in place is about to make of them */
-    };
-    Foreign foreign_;
-
-    /* As long as the core's table is open: from open_table to close_table. */
-    struct OpenTable {
-        teak_table* table = nullptr;
-        uint64_t generation = 0;
-        uint64_t seen_statistics = 0;
-        teak::TableMeta meta;
-        std::vector<uint32_t> trees;       /* by the server's index number */
-        std::vector<teak_cursor*> cursors; /* by tree; made when needed */
-        std::vector<teak_window*> windows; /* theirs */
-        ulonglong disabled_indexes = 0;    /* as the table's metadata says */
-        uint unbuilt_unique = MAX_KEY;     /* one among them, which nothing enforces: no row is written */
-    };
-    OpenTable open_;
-
-    /* As long as the server has the table locked: from store_lock and external_lock(F_*LCK) to F_UNLCK. Under LOCK
-       TABLES, and within functions and triggers, those are several statements, each of which begins with start_stmt. */
-    enum class RowLock : uint8_t { None, Shared, Exclusive };
-    struct Held {
-        teak::Session* session = nullptr;
-        RowLock rows = RowLock::None;        /* for the present statement */
-        RowLock rows_of_all = RowLock::None; /* for any of them */
-        bool skips_locked = false;
-        ulonglong max_rows = 0; /* that inserts leave in it; 0: any number */
-        bool may_miss = false;  /* rows that are looked for to apply changes of another server */
-        bool writes = false;    /* by the server's lock, which is not that of a copy's source */
-        bool by_server = false; /* external_lock was called, not only store_lock */
-        bool exported = false;  /* its export goes with the lock */
-    };
-    Held held_;
-
-    /* As long as a statement: to reset(). */
-    struct Statement {
-        bool copies = false;             /* a copying ALTER, into this table */
-        bool replaces = false;           /* REPLACE, ON DUPLICATE KEY UPDATE */
-        bool ignores_duplicates = false; /* those, and IGNORE: the statement goes on after a duplicate */
-        bool entries_only = false;       /* of an index the columns that it has are enough (HA_EXTRA_KEYREAD) */
-        bool has_many_rows = false;      /* between start_bulk_insert and end_bulk_insert */
-        bool appends = false;            /* so many that they may go past the log */
-        bool sorts = false;              /* and be sorted before */
-        bool reads_latest = false;       /* rows whoever wrote them */
-        bool reads_snapshot = false;     /* rows as of the snapshot, whatever the statement would read */
-        bool semi_consistent = false;    /* a scan looks at rows that others have locked before it waits for them */
-        ulonglong deferred_indexes = 0;  /* to be built at the end of the bulk insert */
-        uint32_t duplicate_part = 0;     /* of a build: which index two rows have one key of */
-    };
-    Statement statement_;
+    teak::OpenTable open_;
+    teak::TableStatistics statistics_{open_};
+    teak::TableUse use_{open_};
+    teak::ConstraintKeeper constraints_{*this, open_, use_};
+    std::unique_ptr<teak::InplaceAlter> alter_; /* the last that the server has asked about */
 
     /* As long as a scan: from index_init or rnd_init to index_end or rnd_end. */
     enum class Placed : uint8_t {

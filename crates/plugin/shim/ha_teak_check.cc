@@ -159,7 +159,7 @@ struct ha_teak::Differences {
     int take(const teak_difference& difference) {
         TABLE* table = handler->table;
         const uint index = (*indexes)[difference.part];
-        const IndexCodec& codec = handler->indexes_[index];
+        const IndexCodec& codec = handler->open_.indexes[index];
         if (difference.kind == TEAK_ENTRY_OTHER) {
             uchar* a = wanted.room(table->s->rec_buff_length);
             uchar* b = found.room(table->s->rec_buff_length);
@@ -188,9 +188,9 @@ std::string ha_teak::readable_key(teak_bytes pk) {
     const uint index = table->s->primary_key;
     bool restores = index != MAX_KEY;
     if (restores)
-        for (const KeyPartCodec& part : primary_.key().parts())
+        for (const KeyPartCodec& part : open_.primary.key().parts())
             restores &= part.restorable;
-    if (restores && primary_.decode(pk, table->record[0])) {
+    if (restores && open_.primary.decode(pk, table->record[0])) {
         char buffer[MAX_KEY_LENGTH];
         String text(buffer, sizeof buffer, system_charset_info);
         text.length(0);
@@ -213,19 +213,19 @@ int ha_teak::optimize(THD* thd, HA_CHECK_OPT* options) {
         my_error(ER_TABLESPACE_DISCARDED, MYF(0), table->s->table_name.str);
         return HA_ADMIN_CORRUPT;
     }
-    if (has_cut_keys() || open_.unbuilt_unique != MAX_KEY) return HA_ADMIN_TRY_ALTER;
-    const bool renews = rows_.has_layouts();
-    if (renews && (temporary_ || lives_in_memory(table->s->option_struct))) return HA_ADMIN_TRY_ALTER;
+    if (open_.has_cut_keys() || open_.unbuilt_unique != MAX_KEY) return HA_ADMIN_TRY_ALTER;
+    const bool renews = open_.rows.has_layouts();
+    if (renews && (open_.temporary || lives_in_memory(table->s->option_struct))) return HA_ADMIN_TRY_ALTER;
     CheckReport report(thd, table);
     Stage stage(thd, "Packing table", renews ? 2 : 1);
-    int error = ready();
+    int error = use_.ready();
     if (!error && renews) {
         error = renew_rows(thd);
         thd_progress_next_stage(thd);
     }
     if (!error) {
-        Progress progress{thd, std::max<ulonglong>(teak_table_packing_steps(open_.table), 1)};
-        error = fail(teak_table_pack(session(), open_.table, Progress::report, &progress));
+        Progress progress{thd, std::max<ulonglong>(teak_table_packing_steps(open_.core), 1)};
+        error = fail(teak_table_pack(use_.session(), open_.core, Progress::report, &progress));
     }
     if (!error) return analyze(thd, options);
     if (thd_kill_level(thd) != THD_IS_NOT_KILLED) {
@@ -245,10 +245,10 @@ int ha_teak::optimize(THD* thd, HA_CHECK_OPT* options) {
    recovery. */
 int ha_teak::renew_rows(THD* thd) {
     teak_tree_statistics statistics{};
-    teak_tree_get_statistics(open_.table, 0, &statistics);
-    Renewal renewal{{thd, std::max<ulonglong>(statistics.leaves, 1)}, &rows_, {}, {}, {}};
+    teak_tree_get_statistics(open_.core, 0, &statistics);
+    Renewal renewal{{thd, std::max<ulonglong>(statistics.leaves, 1)}, &open_.rows, {}, {}, {}};
     if (!renewal.record.room(table->s->rec_buff_length)) return HA_ERR_OUT_OF_MEM;
-    return fail(teak_table_rewrite(session(), open_.table, Renewal::row, Renewal::watch, &renewal));
+    return fail(teak_table_rewrite(use_.session(), open_.core, Renewal::row, Renewal::watch, &renewal));
 }
 
 /* Looks at `count` trees from `first` on; `entries`: of each. */
@@ -256,12 +256,12 @@ int ha_teak::check_trees(uint32_t first, size_t count, uint32_t depth, uint64_t*
     ulonglong leaves = 0;
     for (size_t tree = first; tree < first + count; tree++) {
         teak_tree_statistics statistics{};
-        if (teak_tree_get_statistics(open_.table, static_cast<uint32_t>(tree), &statistics) == TEAK_OK)
+        if (teak_tree_get_statistics(open_.core, static_cast<uint32_t>(tree), &statistics) == TEAK_OK)
             leaves += statistics.leaves;
     }
     StructureCheck check{{ha_thd(), std::max<ulonglong>(leaves, 1)}, report};
     teak_table_check_result result;
-    return fail(teak_table_check(session(), open_.table, first, depth, StructureCheck::note, StructureCheck::watch,
+    return fail(teak_table_check(use_.session(), open_.core, first, depth, StructureCheck::note, StructureCheck::watch,
                                  &check, {entries, count}, &result));
 }
 
@@ -273,19 +273,19 @@ int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
     const bool quick = options->flags & T_QUICK;
     const bool extended = !quick && options->flags & T_EXTEND;
     CheckReport report(thd, table);
-    const size_t constraints = quick ? 0 : foreign_keys().own.size();
+    const size_t constraints = quick ? 0 : constraints_.keys().own.size();
     Stage stage(thd, "Checking table", (extended ? kExtendedStages : kCheckStages) + static_cast<uint>(constraints));
-    int error = ready();
-    if (!error) error = fail(teak_open_snapshot(session()));
-    std::vector<uint64_t> entries(teak_table_trees(open_.table), 0);
+    int error = use_.ready();
+    if (!error) error = fail(teak_open_snapshot(use_.session()));
+    std::vector<uint64_t> entries(teak_table_trees(open_.core), 0);
     const uint32_t depth = quick ? TEAK_CHECK_BLOCKS : TEAK_CHECK_STRUCTURE;
     if (!error) error = check_trees(0, entries.size(), depth, entries.data(), &report);
-    if (open_.unbuilt_unique != MAX_KEY) report.damage("%.400s", unbuilt_unique_text().c_str());
+    if (open_.unbuilt_unique != MAX_KEY) report.damage("%.400s", open_.unbuilt_unique_text().c_str());
     std::vector<uint> indexes;
     for (uint i = 0; i < table->s->keys && !error; i++) {
         if (i == table->s->primary_key || i == open_.unbuilt_unique) continue;
         const char* name = table->key_info[i].name.str;
-        if (is_idle(i)) {
+        if (use_.is_idle(i)) {
             report.tell(
                 Sql_condition::WARN_LEVEL_NOTE,
                 "index '%s' is disabled and was not compared with the rows; ALTER TABLE ... ENABLE KEYS builds it",
@@ -294,9 +294,9 @@ int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
         }
         indexes.push_back(i);
         /* What damage hides is not counted. */
-        if (!quick && !report.any() && entries[tree_of(i)] != entries[0])
+        if (!quick && !report.any() && entries[open_.tree_of(i)] != entries[0])
             report.damage("index '%s' has %llu entries, the table %llu rows", name,
-                          static_cast<ulonglong>(entries[tree_of(i)]), static_cast<ulonglong>(entries[0]));
+                          static_cast<ulonglong>(entries[open_.tree_of(i)]), static_cast<ulonglong>(entries[0]));
     }
     if (!error && extended && !indexes.empty()) error = check_entries(indexes, &report);
     if (!error && !quick) error = check_parents(&report);
@@ -305,7 +305,7 @@ int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
         return error == HA_ERR_CRASHED_ON_USAGE ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
     }
     if (report.any()) return HA_ADMIN_CORRUPT;
-    return has_cut_keys() ? HA_ADMIN_NEEDS_ALTER : HA_ADMIN_OK;
+    return open_.has_cut_keys() ? HA_ADMIN_NEEDS_ALTER : HA_ADMIN_OK;
 }
 
 /* Compares every entry of `indexes` with the rows. */
@@ -318,8 +318,8 @@ int ha_teak::check_entries(const std::vector<uint>& indexes, CheckReport* report
         thd_progress_next_stage(ha_thd());
         Progress progress{ha_thd(), std::max<ulonglong>(estimate_rows_upper_bound() * indexes.size(), 1)};
         std::vector<teak_index_count> counts(indexes.size());
-        if (int error = fail(
-                teak_check_sums(session(), sums.handle, Progress::report, &progress, {counts.data(), counts.size()})))
+        if (int error = fail(teak_check_sums(use_.session(), sums.handle, Progress::report, &progress,
+                                             {counts.data(), counts.size()})))
             return error;
         for (size_t i = 0; i < indexes.size(); i++)
             if (!counts[i].equal) differing.push_back(indexes[i]);
@@ -334,23 +334,24 @@ int ha_teak::check_entries(const std::vector<uint>& indexes, CheckReport* report
                             std::vector<uint>(differing.size(), 0),
                             {},
                             {}};
-    return fail(teak_check_differences(session(), named.handle, Differences::each, Differences::watch, &differences));
+    return fail(
+        teak_check_differences(use_.session(), named.handle, Differences::each, Differences::watch, &differences));
 }
 
 /* Whether each row has the parents that foreign keys want: as of the snapshot, in which all transactions are whole. */
 int ha_teak::check_parents(CheckReport* report) {
     THD* thd = ha_thd();
-    if (int error = know_foreign_keys()) return error;
-    for (const ForeignKey& key : foreign_keys().own) {
+    if (int error = constraints_.know()) return error;
+    for (const ForeignKey& key : constraints_.keys().own) {
         const std::string name = key.name();
         const uint index = index_on(table, key.columns, nullptr);
-        if (index == MAX_KEY || is_idle(index)) {
+        if (index == MAX_KEY || use_.is_idle(index)) {
             report->tell(Sql_condition::WARN_LEVEL_WARN,
                          "constraint '%s' cannot be checked: the table has no index of its columns", name.c_str());
             continue;
         }
         OrphanSearch search(key);
-        if (int error = search.open(thd, table, open_.table, open_.meta)) return error;
+        if (int error = search.open(thd, table, open_.core, open_.meta)) return error;
         if (!search.has_parent()) {
             const TableName parent(key.parent);
             report->tell(Sql_condition::WARN_LEVEL_WARN,
@@ -360,7 +361,7 @@ int ha_teak::check_parents(CheckReport* report) {
             continue;
         }
         thd_progress_next_stage(thd);
-        if (int error = search.run(session(), OrphanSearch::Snapshot, kShownOrphans, estimate_rows_upper_bound()))
+        if (int error = search.run(use_.session(), OrphanSearch::Snapshot, kShownOrphans, estimate_rows_upper_bound()))
             return error;
         for (const std::string& orphan : search.found())
             report->tell(Sql_condition::WARN_LEVEL_WARN, "constraint '%s' is not met: there is no parent of %.300s",
@@ -377,10 +378,10 @@ int ha_teak::begin_comparison(const std::vector<uint>& indexes, uint64_t sort_by
     std::vector<const IndexCodec*> codecs;
     std::vector<uint32_t> trees;
     for (uint index : indexes) {
-        codecs.push_back(&indexes_[index]);
-        trees.push_back(tree_of(index));
+        codecs.push_back(&open_.indexes[index]);
+        trees.push_back(open_.tree_of(index));
     }
-    if (int error = fail(teak_check_new(open_.table, {trees.data(), trees.size()}, sort_bytes, out))) return error;
+    if (int error = fail(teak_check_new(open_.core, {trees.data(), trees.size()}, sort_bytes, out))) return error;
     return feed({nullptr, *out}, codecs);
 }
 
@@ -390,11 +391,11 @@ int ha_teak::begin_comparison(const std::vector<uint>& indexes, uint64_t sort_by
 */
 int ha_teak::repair(THD* thd, HA_CHECK_OPT*) {
     CheckReport report(thd, table);
-    int error = ready();
+    int error = use_.ready();
     {
         Stage stage(thd, "Checking table", kCheckStages);
         uint64_t rows = 0;
-        if (!error) error = fail(teak_open_snapshot(session()));
+        if (!error) error = fail(teak_open_snapshot(use_.session()));
         if (!error) error = check_trees(0, 1, TEAK_CHECK_STRUCTURE, &rows, &report);
     }
     if (!error && report.any()) {
@@ -416,7 +417,7 @@ int ha_teak::repair(THD* thd, HA_CHECK_OPT*) {
     if (!error && renewed) error = renew_indexes(renewed);
     if (!error) return HA_ADMIN_OK;
     if (error == HA_ERR_FOUND_DUPP_KEY) {
-        const uint index = nth_index(renewed, statement_.duplicate_part);
+        const uint index = nth_index(renewed, use_.statement.duplicate_part);
         char buffer[MAX_KEY_LENGTH];
         String text(buffer, sizeof buffer, system_charset_info);
         text.length(0);
@@ -455,23 +456,23 @@ int ha_teak::renew_indexes(ulonglong indexes) {
     TableMeta after = before;
     for (uint i = 0; i < table->s->keys; i++) {
         if (!(indexes & 1ULL << i)) continue;
-        const uint32_t tree = tree_of(i), renewed = static_cast<uint32_t>(with_new.size());
+        const uint32_t tree = open_.tree_of(i), renewed = static_cast<uint32_t>(with_new.size());
         with_new.push_back(TEAK_NEW_TREE);
         /* A name that no index has: if the server dies, the next one to open the table lets go of it. */
         more.indexes.push_back({~before.indexes[tree - 1].name, true});
         in_place[tree] = renewed;
         after.indexes[tree - 1].disabled = false;
-        codecs.push_back(&indexes_[i]);
+        codecs.push_back(&open_.indexes[i]);
         trees.push_back(renewed);
     }
-    share_->altering = true;
-    int error = alter_trees(with_new, more);
-    if (!error) error = ready();
+    open_.share->altering = true;
+    int error = open_.alter_trees(with_new, more);
+    if (!error) error = use_.ready();
     if (!error) {
         error = build(codecs, trees);
-        const int undone = error ? alter_trees(kept, before) : alter_trees(in_place, after);
+        const int undone = error ? open_.alter_trees(kept, before) : open_.alter_trees(in_place, after);
         if (!error) error = undone;
     }
-    share_->altering = false;
+    open_.share->altering = false;
     return error ? error : info(HA_STATUS_CONST | HA_STATUS_VARIABLE);
 }

@@ -1,7 +1,7 @@
 /*
-  What the optimizer counts with: how much there is to read. Until MariaDB 10.11 it asks for costs whose unit is a
-  random read of a page; since 11.0 for reads of IO_SIZE and for milliseconds, apart, to which it adds what the engine
-  says of single rows (update_optimizer_costs).
+  What the optimizer asks about a table: how many rows there are (table_statistics.h), and how much there is to read.
+  Until MariaDB 10.11 it asks for costs whose unit is a random read of a page; since 11.0 for reads of IO_SIZE and for
+  milliseconds, apart, to which it adds what the engine says of single rows (update_optimizer_costs).
 
   Rows count as if they were not compressed: the cost is that of looking at them.
 */
@@ -19,10 +19,31 @@ constexpr uint kHiddenKeyBytes = 6;     /* of a hidden primary key, as the optim
 
 } // namespace
 
+int ha_teak::info(uint flag) {
+    if (!open_.core) return HA_ERR_NO_SUCH_TABLE;
+    if (flag & HA_STATUS_ERRKEY) {
+        const Session* session = session_of(ha_thd());
+        errkey = session && session->duplicate.of == table ? session->duplicate.index : UINT_MAX;
+    }
+    statistics_.tell(flag, &stats);
+    return 0;
+}
+
+ha_rows ha_teak::estimate_rows_upper_bound() { return statistics_.upper_bound(); }
+
+ha_rows ha_teak::records_in_range(uint index, const key_range* from, const key_range* to, page_range*) {
+    return statistics_.in_range(index, from, to, stats.records);
+}
+
+int ha_teak::analyze(THD*, HA_CHECK_OPT*) {
+    statistics_.refresh(true);
+    return info(HA_STATUS_VARIABLE | HA_STATUS_CONST) ? HA_ADMIN_FAILED : HA_ADMIN_OK;
+}
+
 /* Pages that a scan of all rows looks at. */
 double ha_teak::row_pages() const {
     teak_tree_statistics rows{};
-    if (open_.table) teak_tree_get_statistics(open_.table, 0, &rows);
+    if (open_.core) teak_tree_get_statistics(open_.core, 0, &rows);
     if (rows.leaves >= kLeavesThatTell) {
         const ha_table_option_struct* options = table->s->option_struct;
         double block_bytes = options && options->block_size ? static_cast<double>(options->block_size) : kBlockBytes;

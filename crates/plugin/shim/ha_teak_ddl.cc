@@ -2,6 +2,7 @@
   Tables: create, open, drop, rename, truncate.
 */
 #include "ha_teak.h"
+#include "inplace_alter.h"
 #include "server_version.h"
 #include "constraint_maker.h"
 #include "server_contracts.h"
@@ -221,7 +222,7 @@ ha_teak::ha_teak(handlerton* hton, TABLE_SHARE* table_share) : handler(hton, tab
     thr_lock_data_init(nullptr, &lock_, nullptr);
 }
 
-ha_teak::~ha_teak() { close_table(); }
+ha_teak::~ha_teak() = default;
 
 handler::Table_flags ha_teak::table_flags() const {
     Table_flags flags = HA_PRIMARY_KEY_IN_READ_INDEX | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION |
@@ -258,152 +259,49 @@ TableShare* ha_teak::shared() {
     return share;
 }
 
-/* Where definition and metadata do not fit, the error is HA_ERR_INCOMPATIBLE_DEFINITION: with _TABLE_DEF_CHANGED the
-   server would remove its definition, to look for another one. */
-int ha_teak::open_core_table() {
-    open_.generation = share_->generation.load();
-    teak_status status = teak_table_open(
-        plugin.engine, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()), &open_.table);
-    if (status != TEAK_OK) return error_code(status, ha_thd());
-    if (temporary_) teak_table_show_to_older_snapshots(open_.table);
-    if (open_.meta.parse(teak_table_meta(open_.table)) &&
-        teak_table_trees(open_.table) == 1 + open_.meta.indexes.size())
-        return 0;
-    close_table();
-    return HA_ERR_INCOMPATIBLE_DEFINITION;
-}
-
-int ha_teak::open_table() {
-    int error = open_core_table();
-    /* TRUNCATE and IMPORT leave other layouts than there were. */
-    if (!error && (rows_.has_layouts() || !open_.meta.layouts.empty())) error = make_row_codec();
-    if (!error) error = map_trees();
-    if (error) close_table();
-    return error;
-}
-
-int ha_teak::renew_table() {
-    if (open_.table && open_.generation == share_->generation.load()) return 0;
-    close_table();
-    return open_table();
-}
-
-int ha_teak::make_row_codec() {
-    rows_ = RowCodec();
-    chosen_ = ChosenColumns();
-    return rows_.init(table, primary_.restored_columns(), open_.meta.layouts) ? 0 : HA_ERR_INCOMPATIBLE_DEFINITION;
-}
-
-/* What is made of the table's definition: how its keys and rows are laid over trees. */
-int ha_teak::make_codecs() {
-    if (!primary_.init(table, open_.meta.encoding) || !end_.init(table)) return HA_ERR_UNSUPPORTED;
-    if (int error = make_row_codec()) return error;
-    indexes_.clear();
-    indexes_.resize(table->s->keys);
-    entry_buffers_.clear();
-    for (uint i = 0; i < table->s->keys; i++) {
-        entry_buffers_.emplace_back(new EntryBuffers);
-        if (i != table->s->primary_key && !indexes_[i].init(table, i, &primary_)) return HA_ERR_UNSUPPORTED;
-    }
-    old_entries_.resize(table->s->keys);
-    new_entries_.resize(table->s->keys);
-    current_pk_.resize(primary_.max_size());
-    pk_scratch_.resize(primary_.max_size());
-    return 0;
-}
-
-/* Finds each index's tree. Trees that no index has are left from an ALTER: of an index that was dropped, or that was to
-   be added when the server was killed. */
-int ha_teak::map_trees() {
-    open_.trees.assign(table->s->keys, 0);
-    TableMeta wanted = open_.meta;
-    wanted.indexes.clear();
-    std::vector<uint32_t> layout{0};
-    for (uint i = 0; i < table->s->keys; i++) {
-        if (i == table->s->primary_key) continue;
-        uint32_t tree = open_.meta.tree_of(table->key_info[i]);
-        if (!tree) return HA_ERR_INCOMPATIBLE_DEFINITION;
-        open_.trees[i] = tree;
-        const TableMeta::Index& index = open_.meta.indexes[tree - 1];
-        if (index.disabled) {
-            open_.disabled_indexes |= 1ULL << i;
-            if (table->key_info[i].flags & HA_NOSAME) open_.unbuilt_unique = i;
-        }
-        indexes_[i].set_tree(tree);
-        layout.push_back(tree);
-        wanted.indexes.push_back(index);
-    }
-    if (open_.unbuilt_unique != MAX_KEY && !share_->unbuilt_unique_told.exchange(true))
-        sql_print_error("Teak: %s", unbuilt_unique_text().c_str());
-    open_.cursors.assign(1 + open_.meta.indexes.size(), nullptr);
-    open_.windows.assign(open_.cursors.size(), nullptr);
-    if (wanted.indexes.size() == open_.meta.indexes.size() || share_->altering.load()) return 0;
-    return drop_other_trees(layout, wanted);
-}
-
-/* The table keeps the trees in `layout`, which are places among those that it had when it was opened: unless another
-   handler has dropped the others since. */
-int ha_teak::drop_other_trees(const std::vector<uint32_t>& layout, const TableMeta& wanted) {
-    {
-        const std::lock_guard<std::mutex> alone(share_->dropping);
-        if (open_.generation == share_->generation.load()) return alter_trees(layout, wanted);
-    }
-    close_table();
-    return open_table();
-}
-
-std::string ha_teak::unbuilt_unique_text() const {
-    char text[512];
-    my_snprintf(text, sizeof text, kUnbuiltUniqueText, table->key_info[open_.unbuilt_unique].name.str, name_.c_str());
-    return text;
-}
-
 bool ha_teak::get_error_message(int error, String* text) {
     if (error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_ROW_IS_REFERENCED || error == HA_ERR_FK_DEPTH_EXCEEDED) {
-        text->copy(foreign_.broken.data(), static_cast<uint32>(foreign_.broken.size()), system_charset_info);
+        const std::string& broken = constraints_.broken();
+        text->copy(broken.data(), static_cast<uint32>(broken.size()), system_charset_info);
         return false;
     }
     if (error != kUnbuiltUnique || open_.unbuilt_unique == MAX_KEY) return own_error_text(error, text);
-    const std::string told = unbuilt_unique_text();
+    const std::string told = open_.unbuilt_unique_text();
     text->copy(told.data(), static_cast<uint32>(told.size()), system_charset_info);
     return false; /* trying again is of no use */
 }
 
-uint ha_teak::index_of(uint32_t tree) const {
-    for (uint i = 0; i < open_.trees.size(); i++)
-        if (i != table->s->primary_key && open_.trees[i] == tree) return i;
-    return MAX_KEY;
-}
-
-void ha_teak::close_table() {
-    free_cursors();
-    teak_table_close(open_.table);
-    open_ = {};
-}
-
 int ha_teak::open(const char* name, int, uint) {
-    if (!(share_ = shared())) return HA_ERR_OUT_OF_MEM;
-    teak_bytes core_name = table_name(name);
-    name_.assign(reinterpret_cast<const char*>(core_name.data), core_name.len);
-    temporary_ = table->s->tmp_table != NO_TMP_TABLE;
-    int error = open_core_table();
-    if (!error) error = make_codecs();
-    if (!error) error = map_trees();
-    if (!error) error = tell_emptied();
+    TableShare* const share = shared();
+    if (!share) return HA_ERR_OUT_OF_MEM;
+    int error = open_.init(table, share, table_name(name));
+    if (!error) error = tell_emptied(open_);
     if (error) {
-        close_table();
+        open_.close();
         return error;
     }
+    make_buffers();
     key_used_on_scan = table->s->primary_key; /* an UPDATE of it must not meet its own rows again */
-    ref_length = static_cast<uint>(primary_.id_size());
+    ref_length = static_cast<uint>(open_.primary.id_size());
     info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
     return 0;
 }
 
+/* Memory for rows and entries. */
+void ha_teak::make_buffers() {
+    entry_buffers_.clear();
+    for (uint i = 0; i < table->s->keys; i++)
+        entry_buffers_.emplace_back(new EntryBuffers);
+    old_entries_.resize(table->s->keys);
+    new_entries_.resize(table->s->keys);
+    current_pk_.resize(open_.primary.max_size());
+    pk_scratch_.resize(open_.primary.max_size());
+}
+
 int ha_teak::close() {
-    if (open_.table) tell_changed_keys();
-    close_table();
-    held_ = {};
+    if (open_.core) statistics_.tell_changed_keys();
+    open_.close();
+    use_.held = {};
     return 0;
 }
 
@@ -475,21 +373,21 @@ int ha_teak::truncate() {
                             ER_THD(ha_thd(), ER_TABLESPACE_DISCARDED), table->s->table_name.str);
         TableMeta meta = open_.meta;
         meta.discarded = false;
-        return empty_table(meta);
+        return open_.empty(meta);
     }
-    const teak_bytes name = bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size());
+    const teak_bytes name = bytes_of(open_.name);
     if (int error = wait_for_holders(ha_thd(), name, kRowHolders)) return error;
     if (!open_.meta.layouts.empty()) {
         /* The new rows are all of one layout. */
         TableMeta meta = open_.meta;
         meta.layouts = RowLayouts();
-        return empty_table(meta);
+        return open_.empty(meta);
     }
-    close_table();
+    open_.close();
     teak_status status = teak_table_truncate(plugin.engine, name);
     int error = fail(status);
-    share_->generation++;
-    int reopened = open_table();
+    open_.share->generation++;
+    int reopened = open_.open();
     return error ? error : reopened;
 }
 
@@ -498,7 +396,7 @@ bool ha_teak::check_if_incompatible_data(HA_CREATE_INFO* info, uint changes) {
     if ((info->used_fields & HA_CREATE_USED_AUTO) && info->auto_increment_value != 0) return COMPATIBLE_DATA_NO;
     if (info->used_fields & HA_CREATE_USED_ROW_FORMAT) return COMPATIBLE_DATA_NO;
     const ha_table_option_struct *now = table->s->option_struct, *then = info->option_struct;
-    /* Another compression is a change in place: see ha_teak_alter.cc. */
+    /* Another compression is a change in place: see inplace_alter.h. */
     if (now && then && (now->block_size != then->block_size || moves(now, then))) return COMPATIBLE_DATA_NO;
     return COMPATIBLE_DATA_YES;
 }
@@ -508,14 +406,4 @@ void ha_teak::update_create_info(HA_CREATE_INFO* info) {
     this->info(HA_STATUS_AUTO);
     /* A column that does not count any more has left the counter where it was. */
     info->auto_increment_value = table->found_next_number_field ? stats.auto_increment_value : 0;
-}
-
-/* Keys from before all weights were kept: to be built anew. */
-bool ha_teak::has_cut_keys() const {
-    auto is_cut = [](const KeyCodec& key) {
-        return std::any_of(key.parts().begin(), key.parts().end(),
-                           [](const KeyPartCodec& part) { return part.outdated; });
-    };
-    return is_cut(primary_.key()) ||
-           std::any_of(indexes_.begin(), indexes_.end(), [&](const IndexCodec& index) { return is_cut(index.key()); });
 }

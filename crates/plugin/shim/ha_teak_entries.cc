@@ -43,7 +43,7 @@ int ha_teak::check_entry(const IndexCodec& codec, const teak_entry_view& entry, 
 int ha_teak::check_committed(const IndexCodec& codec, teak_cursor* cursor, bool* matches) {
     *matches = false;
     teak_entry_view entry;
-    teak_status status = teak_cursor_committed(session(), cursor, &entry);
+    teak_status status = teak_cursor_committed(use_.session(), cursor, &entry);
     if (status != TEAK_OK) return status == TEAK_NOT_FOUND ? 0 : fail(status);
     teak_bytes pk;
     if (!primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
@@ -56,20 +56,20 @@ int ha_teak::check_committed(const IndexCodec& codec, teak_cursor* cursor, bool*
   another in this index, which is the transaction's as well. All is judged by the row.
 */
 int ha_teak::deliver_own_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found) {
-    const IndexCodec& codec = indexes_[active_index];
+    const IndexCodec& codec = open_.indexes[active_index];
     *found = Found::Unwanted;
     teak_bytes pk;
     if (!primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
-    teak_cursor* rows = cursor_of(0);
+    teak_cursor* rows = open_.cursor_of(0);
     if (!rows) return HA_ERR_OUT_OF_MEM;
     teak_entry_view row;
-    const teak_status status = teak_fetch_row(session(), cursor, rows, pk, TEAK_READ_SNAPSHOT, &row, nullptr);
+    const teak_status status = teak_fetch_row(use_.session(), cursor, rows, pk, TEAK_READ_SNAPSHOT, &row, nullptr);
     if (status == TEAK_NOT_FOUND) return 0;
     if (status != TEAK_OK) return fail(status);
     EntryBuffers& buffers = *entry_buffers_[active_index];
     teak_entry made;
     {
-        WholeRows whole(table, statement_.reads_snapshot);
+        WholeRows whole(table, use_.statement.reads_snapshot);
         if (int error = deliver_row(buf, row)) return error;
         compute_virtual(codec, buf, Image::Read);
         if (!codec.encode(buf, row.key, &buffers.new_key, &buffers.new_value, &made)) return HA_ERR_OUT_OF_MEM;

@@ -18,10 +18,6 @@ namespace {
 
 constexpr mode_t kExportMode = 0640;
 
-teak_bytes bytes_of_text(const std::string& text) {
-    return bytes_of(reinterpret_cast<const uchar*>(text.data()), text.size());
-}
-
 int is_killed(void* thd, uint64_t) { return thd_killed(static_cast<THD*>(thd)); }
 
 /* How a file fits the table that it is to be imported into. */
@@ -44,7 +40,7 @@ struct Admission {
         answer->meta = bytes_of(admission->complete.data(), admission->complete.size());
         answer->guarded = admission->is_guarded;
         answer->spec = tree_spec(admission->table->s->option_struct);
-        answer->refusal = bytes_of_text(admission->refusal);
+        answer->refusal = bytes_of(admission->refusal);
         return !fits;
     }
 
@@ -89,20 +85,6 @@ std::string export_path(const std::string& name) { return "./" + name + ".teak";
 
 } // namespace teak
 
-/* What may be done with a table that was discarded; the rest is told so. */
-int ha_teak::check_discarded(THD* thd) {
-    if (!open_.meta.discarded || thd_tablespace_op(thd)) return 0;
-    switch (thd_sql_command(thd)) {
-    case SQLCOM_LOCK_TABLES:
-    case SQLCOM_TRUNCATE:
-    case SQLCOM_CHECK:
-        return 0;
-    default:
-        my_error(ER_TABLESPACE_DISCARDED, MYF(0), table->s->table_name.str);
-        return HA_ERR_TABLESPACE_MISSING;
-    }
-}
-
 /* Rows that are in memory alone are in no file that could be copied. */
 int ha_teak::check_has_file() const {
     if (!lives_in_memory(table->s->option_struct)) return 0;
@@ -113,36 +95,35 @@ int ha_teak::check_has_file() const {
 /* The server keeps writers out, and the table has no undecided rows. */
 int ha_teak::export_table(THD* thd) {
     if (int error = check_has_file()) return error;
-    const std::string path = export_path(name_);
+    const std::string path = export_path(open_.name);
     const char* before = thd_proc_info(thd, "Exporting the table");
-    const teak_status status =
-        teak_table_export(plugin.engine, bytes_of_text(name_), bytes_of_text(definition_text(table)),
-                          bytes_of_text(path), is_killed, thd);
+    const teak_status status = teak_table_export(plugin.engine, bytes_of(open_.name), bytes_of(definition_text(table)),
+                                                 bytes_of(path), is_killed, thd);
     thd_proc_info(thd, before);
     if (status == TEAK_CORRUPT || status == TEAK_IO || status == TEAK_DISK_FULL) return raise_error(status, thd);
     if (status != TEAK_OK) return fail(status);
-    held_.exported = true;
+    use_.held.exported = true;
     /* For who copies it; the engine's own files are nobody's. */
     if (chmod(path.c_str(), kExportMode)) sql_print_warning("Teak: the mode of %s could not be set", path.c_str());
     return 0;
 }
 
 void ha_teak::end_export() {
-    if (held_.exported) my_delete(export_path(name_).c_str(), MYF(0));
-    held_.exported = false;
+    if (use_.held.exported) my_delete(export_path(open_.name).c_str(), MYF(0));
+    use_.held.exported = false;
 }
 
 int ha_teak::discard_or_import_tablespace(my_bool discard) {
     THD* thd = ha_thd();
-    if (temporary_) {
+    if (open_.temporary) {
         my_error(ER_CANNOT_DISCARD_TEMPORARY_TABLE, MYF(0));
         return HA_ERR_TABLE_NEEDS_UPGRADE;
     }
     if (int error = check_has_file()) return error;
-    if (int error = ready()) return error;
+    if (int error = use_.ready()) return error;
     if (discard) return discard_rows(thd);
     if (!open_.meta.discarded) {
-        my_error(ER_TABLESPACE_EXISTS, MYF(0), name_.c_str());
+        my_error(ER_TABLESPACE_EXISTS, MYF(0), open_.name.c_str());
         return HA_ERR_TABLE_EXIST;
     }
     return import_rows(thd);
@@ -150,36 +131,26 @@ int ha_teak::discard_or_import_tablespace(my_bool discard) {
 
 int ha_teak::discard_rows(THD* thd) {
     if (referenced_by_foreign_key() && !thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS))
-        return break_constraint(foreign_keys().of_others.front(), HA_ERR_ROW_IS_REFERENCED);
+        return constraints_.break_constraint(constraints_.keys().of_others.front(), HA_ERR_ROW_IS_REFERENCED);
     if (open_.meta.discarded)
         push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_TABLESPACE_MISSING,
-                            ER_THD(thd, ER_TABLESPACE_MISSING), name_.c_str());
+                            ER_THD(thd, ER_TABLESPACE_MISSING), open_.name.c_str());
     TableMeta meta = open_.meta;
     meta.discarded = true;
-    return empty_table(meta);
-}
-
-/* New trees without rows, under this metadata. */
-int ha_teak::empty_table(const TableMeta& meta) {
-    const std::vector<uchar> bytes = meta.encode();
-    close_table();
-    const int error = fail(teak_table_empty(plugin.engine, bytes_of_text(name_), bytes_of(bytes.data(), bytes.size())));
-    share_->generation++;
-    const int reopened = open_table();
-    return error ? error : reopened;
+    return open_.empty(meta);
 }
 
 int ha_teak::import_rows(THD* thd) {
-    const std::string path = export_path(name_);
+    const std::string path = export_path(open_.name);
     if (access(path.c_str(), F_OK)) {
-        my_error(ER_TABLESPACE_MISSING, MYF(0), name_.c_str());
+        my_error(ER_TABLESPACE_MISSING, MYF(0), open_.name.c_str());
         return HA_ERR_TABLESPACE_MISSING;
     }
     Admission admission{thd, table, open_.meta.encoding, {}, {}, {}, false};
-    close_table();
+    open_.close();
     const char* before = thd_proc_info(thd, "Importing the table");
-    const teak_status status = teak_table_import(plugin.engine, bytes_of_text(name_), bytes_of_text(path),
-                                                 Admission::admit, Admission::watch, &admission);
+    const teak_status status = teak_table_import(plugin.engine, bytes_of(open_.name), bytes_of(path), Admission::admit,
+                                                 Admission::watch, &admission);
     thd_proc_info(thd, before);
     int error = 0;
     if (status == TEAK_OTHER_DEFINITION) {
@@ -188,12 +159,12 @@ int ha_teak::import_rows(THD* thd) {
     } else if (status == TEAK_CORRUPT || status == TEAK_UNKNOWN_VERSION || status == TEAK_IO) {
         char text[MYSQL_ERRMSG_SIZE];
         teak_last_error({text, sizeof text});
-        my_printf_error(ER_INTERNAL_ERROR, "Cannot import table %s: %s", MYF(0), name_.c_str(), text);
+        my_printf_error(ER_INTERNAL_ERROR, "Cannot import table %s: %s", MYF(0), open_.name.c_str(), text);
         error = HA_ERR_GENERIC;
     } else
         error = status == TEAK_DISK_FULL ? raise_error(status, thd) : fail(status);
-    share_->generation++;
-    const int reopened = open_table();
+    open_.share->generation++;
+    const int reopened = open_.open();
     if (error || reopened) return error ? error : reopened;
     /* It is a second copy of what the table has now. */
     if (my_delete(path.c_str(), MYF(0)))

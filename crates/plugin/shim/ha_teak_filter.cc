@@ -17,9 +17,9 @@ const COND* ha_teak::cond_push(const COND* condition) {
     likes_.clear();
     const THD* thd = ha_thd();
     const bool counts = thd->lex->analyze_stmt || thd->lex->limit_rows_examined_cnt != ULONGLONG_MAX;
-    if (inited == RND && is_begun() && read_mode() == TEAK_READ_SNAPSHOT && !held_.may_miss && !counts &&
+    if (inited == RND && use_.is_begun() && use_.read_mode() == TEAK_READ_SNAPSHOT && !use_.held.may_miss && !counts &&
         !reads_virtual())
-        likes_.set(condition, table, rows_);
+        likes_.set(condition, table, open_.rows);
     return condition;
 }
 
@@ -50,7 +50,7 @@ int ha_teak::next_row_filtered(uchar* buf) {
     teak_entry_view row;
     int error;
     while (!(error = next_entry(&row))) {
-        if (!likes_.rules_out(rows_, row.value)) {
+        if (!likes_.rules_out(open_.rows, row.value)) {
             error = deliver_row(buf, row);
             break;
         }

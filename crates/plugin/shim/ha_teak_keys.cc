@@ -24,40 +24,7 @@ constexpr ha_rows kRowsToAppend = 64;
 bool ha_teak::may_be_disabled(uint index) const {
     const KEY& key = table->key_info[index];
     return index != table->s->primary_key && !(key.flags & HA_NOSAME) && key.algorithm != HA_KEY_ALG_LONG_HASH &&
-           !(table->s->found_next_number_field && table->s->next_number_index == index) &&
-           !is_needed_by_foreign_key(index);
-}
-
-std::vector<uint32_t> ha_teak::trees_of(ulonglong indexes) const {
-    std::vector<uint32_t> trees;
-    for (uint i = 0; i < table->s->keys; i++)
-        if (indexes & 1ULL << i) trees.push_back(tree_of(i));
-    return trees;
-}
-
-teak_alteration ha_teak::alteration(const std::vector<uint32_t>& layout, const std::vector<uchar>& meta,
-                                    teak_tree_spec spec, bool repacks) const {
-    return {bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()),
-            {layout.data(), layout.size()},
-            bytes_of(meta.data(), meta.size()),
-            spec,
-            repacks,
-            0,
-            0,
-            0,
-            0};
-}
-
-/* Changes trees and metadata of the table, and opens it again; see teak_tables_alter. */
-int ha_teak::alter_trees(const std::vector<uint32_t>& layout, const TableMeta& meta) {
-    const std::vector<uchar> bytes = meta.encode();
-    teak_alteration wanted = alteration(layout, bytes, tree_spec(table->s->option_struct), false);
-    wanted.guarded = meta.is_guarded();
-    close_table();
-    int error = fail(teak_tables_alter(plugin.engine, {&wanted, 1}, {}));
-    share_->generation++;
-    int reopened = open_table();
-    return error ? error : reopened;
+           !(table->s->found_next_number_field && table->s->next_number_index == index) && !constraints_.needs(index);
 }
 
 /* The table's metadata says from now on that `disabled` are; those in `renewed` begin anew, empty. */
@@ -65,19 +32,19 @@ int ha_teak::alter_indexes(ulonglong disabled, ulonglong renewed) {
     TableMeta meta = open_.meta;
     std::vector<uint32_t> layout{0};
     for (uint32_t tree = 1; tree <= meta.indexes.size(); tree++) {
-        uint index = index_of(tree);
+        uint index = open_.index_of(tree);
         bool known = index != MAX_KEY;
         layout.push_back(known && renewed & 1ULL << index ? TEAK_NEW_TREE : tree);
         if (known) meta.indexes[tree - 1].disabled = disabled & 1ULL << index;
     }
-    int error = alter_trees(layout, meta);
+    int error = open_.alter_trees(layout, meta);
     return error ? error : info(HA_STATUS_CONST | HA_STATUS_VARIABLE);
 }
 
 /* `map`: what stays enabled. */
 int ha_teak::disable_indexes(key_map map, bool persist) {
     if (!persist) return HA_ERR_WRONG_COMMAND;
-    if (int error = ready()) return error;
+    if (int error = use_.ready()) return error;
     ulonglong disabled = open_.disabled_indexes;
     for (uint i = 0; i < table->s->keys; i++)
         if (may_be_disabled(i) && !map.is_set(i)) disabled |= 1ULL << i;
@@ -87,7 +54,7 @@ int ha_teak::disable_indexes(key_map map, bool persist) {
 
 int ha_teak::enable_indexes(key_map map, bool persist) {
     if (!persist) return open_.disabled_indexes ? HA_ERR_WRONG_COMMAND : 0;
-    if (int error = ready()) return error;
+    if (int error = use_.ready()) return error;
     ulonglong enabled = open_.disabled_indexes & map.to_ulonglong();
     if (!enabled) return 0;
     /* What a build that did not come to its end may have left. */
@@ -107,10 +74,10 @@ int ha_teak::indexes_are_disabled() {
 int ha_teak::build_indexes(ulonglong indexes) {
     std::vector<const IndexCodec*> codecs;
     for (uint i = 0; i < table->s->keys; i++)
-        if (indexes & 1ULL << i) codecs.push_back(&indexes_[i]);
-    int error = build(codecs, trees_of(indexes));
+        if (indexes & 1ULL << i) codecs.push_back(&open_.indexes[i]);
+    int error = build(codecs, open_.trees_of(indexes));
     if (error != HA_ERR_FOUND_DUPP_KEY) return error;
-    held_.session->duplicate = {table, index_of(trees_of(indexes)[statement_.duplicate_part])};
+    use_.held.session->duplicate = {table, open_.index_of(open_.trees_of(indexes)[use_.statement.duplicate_part])};
     ha_rnd_end();
     return error;
 }
@@ -118,20 +85,20 @@ int ha_teak::build_indexes(ulonglong indexes) {
 /* Fills `trees` with the entries that `indexes` make of the rows. */
 int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vector<uint32_t>& trees) {
     teak_build* build = nullptr;
-    teak_status status = teak_build_new(open_.table, {trees.data(), trees.size()}, sort_buffer_bytes(ha_thd()), &build);
+    teak_status status = teak_build_new(open_.core, {trees.data(), trees.size()}, sort_buffer_bytes(ha_thd()), &build);
     if (status != TEAK_OK) return fail(status);
     THD* thd = ha_thd();
     const char* before = thd_proc_info(thd, "Building indexes");
     /* Two stages, reading the rows and loading what was sorted, unless a copy of the server's is under way, which has
        one. */
-    const bool stages = !statement_.copies;
+    const bool stages = !use_.statement.copies;
     if (stages) thd_progress_init(thd, 2);
     int error = feed({build, nullptr}, indexes);
     if (!error) {
         Progress progress{thd, teak_build_entries(build)};
         if (stages) thd_progress_next_stage(thd);
         status = teak_build_finish(build, Progress::report, &progress);
-        error = status == TEAK_DUPLICATE ? read_duplicate(teak_build_duplicate(build, &statement_.duplicate_part))
+        error = status == TEAK_DUPLICATE ? read_duplicate(teak_build_duplicate(build, &use_.statement.duplicate_part))
                                          : fail(status);
     }
     if (stages) thd_progress_end(thd);
@@ -146,40 +113,29 @@ int ha_teak::feed(const EntryTarget& target, const std::vector<const IndexCodec*
     return table->vfield ? feed_record_by_record(target, indexes) : feed_by_threads(target, indexes);
 }
 
-/* Sets the columns that entries of `indexes` are made of. */
-void ha_teak::note_columns(const std::vector<const IndexCodec*>& indexes, MY_BITMAP* columns) const {
-    auto need = [&](const KeyCodec& key) {
-        for (const KeyPartCodec& part : key.parts())
-            bitmap_set_bit(columns, part.fieldnr);
-    };
-    need(primary_.key());
-    for (const IndexCodec* index : indexes)
-        need(index->key());
-}
-
 int ha_teak::feed_by_threads(const EntryTarget& target, const std::vector<const IndexCodec*>& indexes) {
-    if (int error = ready()) return error;
+    if (int error = use_.ready()) return error;
     MY_BITMAP columns;
     if (my_bitmap_init(&columns, nullptr, table->s->fields)) return HA_ERR_OUT_OF_MEM;
-    note_columns(indexes, &columns);
+    open_.note_columns(indexes, &columns);
     RowScan scan{{ha_thd(), std::max<ha_rows>(estimate_rows_upper_bound(), 1)},
-                 {&rows_, &primary_, &indexes, &columns, table->s->rec_buff_length}};
+                 {&open_.rows, &open_.primary, &indexes, &columns, table->s->rec_buff_length}};
     const teak_row_reader reader{RowScan::begin, RowScan::row, RowScan::end, RowScan::watch};
-    int error = fail(target.feed(session(), &reader, &scan));
+    int error = fail(target.feed(use_.session(), &reader, &scan));
     my_bitmap_free(&columns);
     return error;
 }
 
 /* Two rows have one key: reads one of them, and leaves the scan open so that its BLOBs stay until it is shown. */
 int ha_teak::read_duplicate(teak_bytes pk) {
-    WholeRows whole(table, statement_.reads_latest);
+    WholeRows whole(table, use_.statement.reads_latest);
     if (int error = ha_rnd_init(false)) return error;
     int error = read_row(table->record[0], pk);
     return error ? error : HA_ERR_FOUND_DUPP_KEY;
 }
 
 int ha_teak::feed_record_by_record(const EntryTarget& target, const std::vector<const IndexCodec*>& indexes) {
-    WholeRows whole(table, target.build ? statement_.reads_latest : statement_.reads_snapshot);
+    WholeRows whole(table, target.build ? use_.statement.reads_latest : use_.statement.reads_snapshot);
     Progress progress{ha_thd(), std::max<ha_rows>(estimate_rows_upper_bound(), 1)};
     if (int error = ha_rnd_init(true)) return error;
     int error;
@@ -206,11 +162,11 @@ int ha_teak::feed_record_by_record(const EntryTarget& target, const std::vector<
 }
 
 void ha_teak::start_bulk_insert(ha_rows rows, uint) {
-    statement_.has_many_rows = rows >= kRowsToDefer;
+    use_.statement.has_many_rows = rows >= kRowsToDefer;
     /* 0: the server does not know. */
-    statement_.appends = rows == 0 || rows >= kRowsToAppend;
-    statement_.sorts = statement_.appends && may_sort() && ready() == 0;
-    if (statement_.sorts) teak_session_set_sort_bytes(session(), sort_buffer_bytes(ha_thd()));
+    use_.statement.appends = rows == 0 || rows >= kRowsToAppend;
+    use_.statement.sorts = use_.statement.appends && may_sort() && use_.ready() == 0;
+    if (use_.statement.sorts) teak_session_set_sort_bytes(use_.session(), sort_buffer_bytes(ha_thd()));
     defer_indexes();
 }
 
@@ -226,47 +182,39 @@ bool ha_teak::may_sort() const {
 
 /* A table that ALTER copies into is seen by nobody else: its indexes can wait until the rows are there. */
 void ha_teak::defer_indexes() {
-    if (!statement_.has_many_rows || !statement_.copies || statement_.deferred_indexes || ready() != 0) return;
-    teak_cursor* rows = cursor_of(0);
+    if (!use_.statement.has_many_rows || !use_.statement.copies || use_.statement.deferred_indexes || use_.ready() != 0)
+        return;
+    teak_cursor* rows = open_.cursor_of(0);
     if (!rows) return;
     teak_entry_view entry;
     teak_status status =
-        teak_cursor_seek(session(), rows, TEAK_SEEK_FIRST, {nullptr, 0}, nullptr, TEAK_READ_LATEST, &entry);
+        teak_cursor_seek(use_.session(), rows, TEAK_SEEK_FIRST, {nullptr, 0}, nullptr, TEAK_READ_LATEST, &entry);
     teak_cursor_reset(rows);
     if (status != TEAK_NOT_FOUND && status != TEAK_END) return;
     for (uint i = 0; i < table->s->keys; i++)
-        if (may_be_disabled(i) && !(open_.disabled_indexes & 1ULL << i)) statement_.deferred_indexes |= 1ULL << i;
+        if (may_be_disabled(i) && !(open_.disabled_indexes & 1ULL << i)) use_.statement.deferred_indexes |= 1ULL << i;
 }
 
 /* After a duplicate that was told late the record becomes a row that has the key, for the message. It is not read: the
    statement may have others that wait to be written, and that would come first. */
 void ha_teak::show_duplicate(const teak_duplicate& duplicate) {
-    if (duplicate.row.len) show_row(duplicate.pk, duplicate.row);
-}
-
-/* The record becomes this row, virtual columns and all; false: it cannot be read. */
-bool ha_teak::show_row(teak_bytes pk, teak_bytes row) {
-    bool whole_rows;
-    WholeRows whole(table, whole_rows);
-    if (!rows_.unpack(row, table->record[0], &blobs_, nullptr)) return false;
-    if (!primary_.hidden() && !primary_.decode(pk, table->record[0])) return false;
-    if (table->vfield) table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ);
-    return true;
+    if (duplicate.row.len) open_.show_row(duplicate.pk, duplicate.row, this, &blobs_);
 }
 
 int ha_teak::end_append() {
     teak_duplicate duplicate{};
-    const int error = note_duplicate(teak_append_end(session(), open_.table, statement_.copies, &duplicate), duplicate);
+    const int error =
+        note_duplicate(teak_append_end(use_.session(), open_.core, use_.statement.copies, &duplicate), duplicate);
     if (error == HA_ERR_FOUND_DUPP_KEY) show_duplicate(duplicate);
     return error;
 }
 
 int ha_teak::end_bulk_insert() {
-    statement_.has_many_rows = false;
+    use_.statement.has_many_rows = false;
     int error = 0;
-    if (std::exchange(statement_.appends, false) && held_.session) error = end_append();
-    statement_.sorts = false;
-    ulonglong deferred = std::exchange(statement_.deferred_indexes, 0);
+    if (std::exchange(use_.statement.appends, false) && use_.held.session) error = end_append();
+    use_.statement.sorts = false;
+    ulonglong deferred = std::exchange(use_.statement.deferred_indexes, 0);
     if (!error && deferred) error = build_indexes(deferred);
     /* INSERT ... VALUES looks here and not at what is returned. */
     if (error) my_errno = error;

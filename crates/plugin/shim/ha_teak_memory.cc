@@ -64,6 +64,26 @@ int note_told(const WholeTable& whole) {
     return status == TEAK_OK ? 0 : HA_ERR_RBR_LOGGING_FAILED;
 }
 
+/*
+  tell_emptied by who applies the events of a primary: within the group of them that is applied, so that it needs no
+  GTID of its own. It is told when that is committed. What comes later in the primary's order waits until then; and it
+  could have what comes before it in the log not emptied but without its rows.
+*/
+int tell_in_group(THD* thd, const OpenTable& open, const std::string& name) {
+    const ulonglong needed = OPTION_GTID_BEGIN | OPTION_BIN_LOG;
+    if (!mysql_bin_log.is_open() || (thd->variables.option_bits & needed) != needed) return 0;
+    Session* session = session_of(thd);
+    if (!session) return HA_ERR_OUT_OF_MEM;
+    if (std::find(session->telling.begin(), session->telling.end(), name) != session->telling.end()) return 0;
+    /* It has told the error. */
+    if (thd->wait_for_prior_commit()) return HA_ERR_GENERIC;
+    if (!teak_table_is_untold(open.core)) return 0;
+    if (int error = begin_statement(thd, session, true)) return error;
+    if (log_emptying(thd, open.table->s)) return HA_ERR_RBR_LOGGING_FAILED;
+    session->telling.push_back(name);
+    return 0;
+}
+
 } // namespace
 
 void Session::note_told() {
@@ -72,51 +92,29 @@ void Session::note_told() {
     telling.clear();
 }
 
-/* Called when the table is opened, and before it is used: returns when the binary log has it that a restart has emptied
-   it. */
-int ha_teak::tell_emptied() {
-    THD* thd = ha_thd();
-    if (!thd || !teak_table_is_untold(open_.table)) return 0;
-    const WholeTable whole(name_);
+int teak::tell_emptied(const OpenTable& open) {
+    THD* thd = open.thd();
+    if (!thd || !teak_table_is_untold(open.core)) return 0;
+    const WholeTable whole(open.name);
     std::unique_lock<std::mutex> latched(tellers.latch);
     const auto until = std::chrono::steady_clock::now() + kPatience;
     while (tellers.tables.count(whole.name)) {
         if (thd_killed(thd) || std::chrono::steady_clock::now() > until) return 0;
         tellers.done.wait_for(latched, kLook);
     }
-    if (!teak_table_is_untold(open_.table)) return 0;
+    if (!teak_table_is_untold(open.core)) return 0;
     if (thd->rgi_slave) {
         latched.unlock();
-        return tell_in_group(thd, whole.name);
+        return tell_in_group(thd, open, whole.name);
     }
     tellers.tables.insert(whole.name);
     latched.unlock();
-    const bool tells = mysql_bin_log.is_open() && may_tell(table->s);
-    const int error = tells && log_emptying(thd, table->s) ? HA_ERR_RBR_LOGGING_FAILED : note_told(whole);
+    const bool tells = mysql_bin_log.is_open() && may_tell(open.table->s);
+    const int error = tells && log_emptying(thd, open.table->s) ? HA_ERR_RBR_LOGGING_FAILED : note_told(whole);
     latched.lock();
     tellers.tables.erase(whole.name);
     tellers.done.notify_all();
     return error;
-}
-
-/*
-  The same by who applies the events of a primary: within the group of them that is applied, so that it needs no GTID of
-  its own. It is told when that is committed. What comes later in the primary's order waits until then; and it could
-  have what comes before it in the log not emptied but without its rows.
-*/
-int ha_teak::tell_in_group(THD* thd, const std::string& name) {
-    const ulonglong needed = OPTION_GTID_BEGIN | OPTION_BIN_LOG;
-    if (!mysql_bin_log.is_open() || (thd->variables.option_bits & needed) != needed) return 0;
-    Session* session = session_of(thd);
-    if (!session) return HA_ERR_OUT_OF_MEM;
-    if (std::find(session->telling.begin(), session->telling.end(), name) != session->telling.end()) return 0;
-    /* It has told the error. */
-    if (thd->wait_for_prior_commit()) return HA_ERR_GENERIC;
-    if (!teak_table_is_untold(open_.table)) return 0;
-    if (int error = begin_statement(thd, session, true)) return error;
-    if (log_emptying(thd, table->s)) return HA_ERR_RBR_LOGGING_FAILED;
-    session->telling.push_back(name);
-    return 0;
 }
 
 /* The table that is made by the statement of `thd` gets the rows of another, which may have lost some. */
@@ -147,7 +145,7 @@ bool ha_teak::would_have_row() const {
   one (a duplicate). What it does not take for the row that was meant is not delivered twice.
 */
 int ha_teak::or_lost_row(uchar* buf, int error, Asked asked) {
-    LostRow& lost = held_.session->lost_row;
+    LostRow& lost = use_.held.session->lost_row;
     const bool again = asked == Asked::ByStep && lost.of == table;
     lost.speak();
     lost.of = nullptr;
@@ -163,7 +161,7 @@ int ha_teak::or_lost_row(uchar* buf, int error, Asked asked) {
 
 /* Whether what is to be done with the row that was delivered is to be left out, as that is a lost one. */
 bool ha_teak::passes_over(Change change) {
-    LostRow& lost = held_.session->lost_row;
+    LostRow& lost = use_.held.session->lost_row;
     lost.speak();
     if (lost.of != table) return false;
     /* A row that passes to another partition is written there before it is deleted here. */
@@ -171,21 +169,14 @@ bool ha_teak::passes_over(Change change) {
     lost.of = nullptr;
     lost.mute(table->file);
     teak_count_lost_row(plugin.engine);
-    if (!share_->losses_told.exchange(true))
+    if (!open_.share->losses_told.exchange(true))
         sql_print_information("Teak: table %s has lost rows by a restart, and changes of these from the primary are "
                               "passed over; Teak_memory_rows_lost counts them",
-                              name_.c_str());
+                              open_.name.c_str());
     return true;
 }
 
 int ha_teak::rnd_pos_by_record(uchar* record) {
     const int error = handler::rnd_pos_by_record(record);
-    return held_.may_miss ? or_lost_row(record, error, Asked::ByRecord) : error;
-}
-
-/* MAX_ROWS of a table in memory, as of a MEMORY table: inserts heed it. A replica takes what its primary has taken, and
-   ALTER the rows that are there. */
-ulonglong ha_teak::max_rows(THD* thd) const {
-    if (!table->s->max_rows || thd->rgi_slave || !lives_in_memory(table->s->option_struct)) return 0;
-    return table->s->max_rows;
+    return use_.held.may_miss ? or_lost_row(record, error, Asked::ByRecord) : error;
 }

@@ -11,7 +11,7 @@ using namespace teak;
 void ha_teak::prepare_sorted_ranges(uint* flags) {
     sorted_ranges_.init(this, table);
     /* Rows are locked in the order in which their index has them. */
-    if (held_.rows != RowLock::None) *flags |= HA_MRR_USE_DEFAULT_IMPL;
+    if (use_.held.rows != RowLock::None) *flags |= HA_MRR_USE_DEFAULT_IMPL;
 }
 
 ha_rows ha_teak::multi_range_read_info(uint index, uint ranges, uint rows, uint parts, uint* buffer_bytes, uint* flags,
@@ -73,7 +73,7 @@ int ha_teak::multi_range_read_init(RANGE_SEQ_IF* ranges, void* ranges_arg, uint 
 /* A range that begins with this key is going to be read, together with others. */
 void ha_teak::note_wanted(const key_range& range) {
     if (!range.key || wanted_.index == MAX_KEY) return;
-    const KeyCodec& codec = key_codec(wanted_.index);
+    const KeyCodec& codec = open_.key_codec(wanted_.index);
     const size_t before = wanted_.coming_entries.size();
     wanted_.coming_entries.resize(before + 2 + codec.max_size());
     uchar* to = wanted_.coming_entries.data() + before + 2;
@@ -87,7 +87,7 @@ void ha_teak::note_wanted(const key_range& range) {
 /* Tells the tree's cursor which keys it is going to be asked for; one alone is the one that it is asked for now. */
 void ha_teak::expect(std::vector<uchar>* keys, uint32_t tree) {
     if (keys->empty()) return;
-    teak_cursor* cursor = keys->size() > 2U + uint2korr(keys->data()) ? cursor_of(tree) : nullptr;
+    teak_cursor* cursor = keys->size() > 2U + uint2korr(keys->data()) ? open_.cursor_of(tree) : nullptr;
     if (cursor) teak_cursor_expect(cursor, bytes_of(keys->data(), keys->size()));
     keys->clear();
 }

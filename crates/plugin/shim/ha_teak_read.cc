@@ -17,44 +17,12 @@ bool is_locking(uint32_t mode) { return (mode & 3) == TEAK_READ_SHARED || (mode 
 
 } // namespace
 
-uint32_t ha_teak::locking_mode() const {
-    uint32_t mode = held_.rows == RowLock::Shared ? TEAK_READ_SHARED : TEAK_READ_EXCLUSIVE;
-    if (held_.skips_locked) mode |= TEAK_READ_SKIP_LOCKED;
-    if (fails_at_once(ha_thd(), held_.session)) mode |= TEAK_READ_NOWAIT;
-    if (statement_.semi_consistent) mode |= TEAK_READ_SEMI_CONSISTENT;
-    return mode;
-}
-
-teak_cursor* ha_teak::cursor_of(uint32_t tree) {
-    teak_cursor*& cursor = open_.cursors[tree];
-    if (!cursor) {
-        uint index = tree ? index_of(tree) : MAX_KEY;
-        bool unique = index != MAX_KEY && indexes_[index].unique();
-        if (teak_cursor_new(open_.table, tree, unique, &cursor) != TEAK_OK) cursor = nullptr;
-        open_.windows[tree] = cursor ? teak_cursor_window(cursor) : nullptr;
-    }
-    return cursor;
-}
-
-void ha_teak::free_cursors() {
-    for (teak_cursor*& cursor : open_.cursors) {
-        if (cursor) teak_cursor_free(cursor);
-        cursor = nullptr;
-    }
-    std::fill(open_.windows.begin(), open_.windows.end(), nullptr);
-}
-
-void ha_teak::reset_cursors() {
-    for (teak_cursor* cursor : open_.cursors)
-        if (cursor) teak_cursor_reset(cursor);
-}
-
 int ha_teak::deliver_row(uchar* buf, const teak_entry_view& row) {
     /* Who may update the row needs all of it: the new row is packed from the record. */
-    const MY_BITMAP* wanted = held_.rows == RowLock::Exclusive ? nullptr : table->read_set;
-    rows_.choose(wanted, &chosen_);
-    if (!rows_.unpack_chosen(row.value, buf, &blobs_, wanted, chosen_)) return HA_ERR_CRASHED_ON_USAGE;
-    if (!primary_.hidden() && !primary_.decode(row.key, buf)) return HA_ERR_CRASHED_ON_USAGE;
+    const MY_BITMAP* wanted = use_.held.rows == RowLock::Exclusive ? nullptr : table->read_set;
+    open_.rows.choose(wanted, &open_.chosen);
+    if (!open_.rows.unpack_chosen(row.value, buf, &blobs_, wanted, open_.chosen)) return HA_ERR_CRASHED_ON_USAGE;
+    if (!open_.primary.hidden() && !open_.primary.decode(row.key, buf)) return HA_ERR_CRASHED_ON_USAGE;
     if (row.key.len > current_pk_.size()) return HA_ERR_CRASHED_ON_USAGE;
     remember(row.key);
     return 0;
@@ -72,16 +40,17 @@ static bool compares_prefixes(const KEY& key, bool merges) {
 /* Whether entries of the active index have all that the server looks at. It also asks for an index only where it wants
    the primary key's columns: index_merge leaves out what is in a range of that key. */
 inline bool ha_teak::fills_record(const IndexCodec& codec) {
-    return (keyread_enabled() || statement_.entries_only) && codec.gives_back() && !codec.lacks_any(table->read_set) &&
+    return (keyread_enabled() || use_.statement.entries_only) && codec.gives_back() &&
+           !codec.lacks_any(table->read_set) &&
            !compares_prefixes(table->key_info[active_index], scan_.sorted && table->part_info);
 }
 
 /* Brings the row of an entry that the cursor of the active index stands on into `buf`, if it is wanted and can be had.
    */
 int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_view& entry, Found* found) {
-    const IndexCodec& codec = indexes_[active_index];
-    const uint32_t mode = read_mode();
-    if (held_.session->overtook && mode == TEAK_READ_SNAPSHOT) return deliver_own_entry(buf, cursor, entry, found);
+    const IndexCodec& codec = open_.indexes[active_index];
+    const uint32_t mode = use_.read_mode();
+    if (use_.held.session->overtook && mode == TEAK_READ_SNAPSHOT) return deliver_own_entry(buf, cursor, entry, found);
     teak_bytes pk;
     if (!primary_of(entry, &pk)) return HA_ERR_CRASHED_ON_USAGE;
     bool matches;
@@ -99,10 +68,11 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
         remember(pk);
         return restore_entry(codec, entry, buf);
     }
-    teak_cursor* rows = cursor_of(0);
+    teak_cursor* rows = open_.cursor_of(0);
     if (!rows) return HA_ERR_OUT_OF_MEM;
     teak_entry_view row, again;
-    teak_status status = teak_fetch_row(session(), cursor, rows, pk, mode, &row, is_locking(mode) ? &again : nullptr);
+    teak_status status =
+        teak_fetch_row(use_.session(), cursor, rows, pk, mode, &row, is_locking(mode) ? &again : nullptr);
     if (status == TEAK_NOT_FOUND) {
         *found = is_locking(mode) && !(mode & TEAK_READ_SKIP_LOCKED) ? Found::Gone : Found::Unwanted;
         return 0;
@@ -121,7 +91,7 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
         if (int error = deliver_row(buf, row)) return error;
         /* In other records than its first the server computes nothing, but compares the keys of partitions by them; and
            nothing at all if it has asked for the entry. */
-        if (buf != table->record[0] || keyread_enabled() || statement_.entries_only)
+        if (buf != table->record[0] || keyread_enabled() || use_.statement.entries_only)
             compute_virtual(codec, buf, Image::Read);
         return 0;
     }
@@ -131,13 +101,13 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
 
 /* A row for a server that looks at nothing but what the entry has. */
 inline int ha_teak::restore_entry(const IndexCodec& codec, const teak_entry_view& entry, uchar* buf) {
-    if (kPoisons) rows_.poison(buf);
+    if (kPoisons) open_.rows.poison(buf);
     return codec.restore(entry, buf) ? 0 : HA_ERR_CRASHED_ON_USAGE;
 }
 
 /* Brings what the cursor of the active index stands on into `buf`; moves on in `direction` over what does not match. */
 int ha_teak::deliver(uchar* buf, teak_status status, teak_entry_view entry, Direction direction, int at_end) {
-    teak_cursor* cursor = open_.cursors[tree_of(active_index)];
+    teak_cursor* cursor = open_.cursors[open_.tree_of(active_index)];
     for (;;) {
         if (status == TEAK_NOT_FOUND || status == TEAK_END) return at_end;
         if (status != TEAK_OK) return fail(status);
@@ -151,21 +121,21 @@ int ha_teak::deliver(uchar* buf, teak_status status, teak_entry_view entry, Dire
         Found found;
         if (int error = deliver_entry(buf, cursor, entry, &found)) return error == HA_ERR_END_OF_FILE ? at_end : error;
         if (found == Found::Delivered) return 0;
-        status = step(tree_of(active_index), direction, &entry);
+        status = step(open_.tree_of(active_index), direction, &entry);
     }
 }
 
 /* Moves the cursor of a tree, which there is, by one entry. */
 teak_status ha_teak::step(uint32_t tree, Direction direction, teak_entry_view* entry) {
     const bool forward = direction == Direction::Forward;
-    if (take(open_.windows[tree], *held_.session->moment, forward ? 1 : -1, entry)) return TEAK_OK;
-    return forward ? teak_cursor_next(session(), open_.cursors[tree], entry)
-                   : teak_cursor_prev(session(), open_.cursors[tree], entry);
+    if (take(open_.windows[tree], *use_.held.session->moment, forward ? 1 : -1, entry)) return TEAK_OK;
+    return forward ? teak_cursor_next(use_.session(), open_.cursors[tree], entry)
+                   : teak_cursor_prev(use_.session(), open_.cursors[tree], entry);
 }
 
 /* The window of a scan that goes on from where it is; nullptr if the scan has to look closer. */
 inline teak_window* ha_teak::open_window(uint32_t tree) const {
-    if (!is_begun() || held_.may_miss || open_.windows.empty()) return nullptr;
+    if (!use_.is_begun() || use_.held.may_miss || open_.windows.empty()) return nullptr;
     return scan_.placed == Placed::Anywhere && !scan_.owes_move ? open_.windows[tree] : nullptr;
 }
 
@@ -173,7 +143,8 @@ inline teak_window* ha_teak::open_window(uint32_t tree) const {
 inline bool ha_teak::take_row(uchar* buf, Direction direction, int* error) {
     teak_window* const window = open_window(0);
     teak_entry_view row;
-    if (!window || !take(window, *held_.session->moment, direction == Direction::Forward ? 1 : -1, &row)) return false;
+    if (!window || !take(window, *use_.held.session->moment, direction == Direction::Forward ? 1 : -1, &row))
+        return false;
     *error = deliver_row(buf, row);
     return true;
 }
@@ -181,11 +152,11 @@ inline bool ha_teak::take_row(uchar* buf, Direction direction, int* error) {
 /* The same of an index, for who wants nothing but what its entries have, without a condition on it. */
 inline bool ha_teak::take_entry(uchar* buf, Direction direction, int* error) {
     teak_window* const window = open_window(open_.trees[active_index]);
-    if (!window || pushed_idx_cond || pushed_rowid_filter || held_.session->overtook) return false;
-    const IndexCodec& codec = indexes_[active_index];
-    if (read_mode() != TEAK_READ_SNAPSHOT || !fills_record(codec)) return false;
+    if (!window || pushed_idx_cond || pushed_rowid_filter || use_.held.session->overtook) return false;
+    const IndexCodec& codec = open_.indexes[active_index];
+    if (use_.read_mode() != TEAK_READ_SNAPSHOT || !fills_record(codec)) return false;
     teak_entry_view entry;
-    if (!take(window, *held_.session->moment, direction == Direction::Forward ? 1 : -1, &entry)) return false;
+    if (!take(window, *use_.held.session->moment, direction == Direction::Forward ? 1 : -1, &entry)) return false;
     teak_bytes pk;
     if (!primary_of(entry, &pk)) {
         *error = HA_ERR_CRASHED_ON_USAGE;
@@ -198,18 +169,18 @@ inline bool ha_teak::take_entry(uchar* buf, Direction direction, int* error) {
 
 /* Looks a key up with the cursor of a tree, which there is. */
 teak_status ha_teak::look_up(uint32_t tree, teak_bytes key, uint32_t mode, teak_entry_view* entry) {
-    if (mode == TEAK_READ_SNAPSHOT && take_equal(open_.windows[tree], *held_.session->moment, key, entry))
+    if (mode == TEAK_READ_SNAPSHOT && take_equal(open_.windows[tree], *use_.held.session->moment, key, entry))
         return TEAK_OK;
-    return teak_cursor_get(session(), open_.cursors[tree], key, mode, entry);
+    return teak_cursor_get(use_.session(), open_.cursors[tree], key, mode, entry);
 }
 
 int ha_teak::seek(uchar* buf, uint32_t where, teak_bytes key, const teak_bound* end) {
     scan_.owes_move = false;
-    if (int error = ready()) return error;
-    teak_cursor* cursor = cursor_of(tree_of(active_index));
+    if (int error = use_.ready()) return error;
+    teak_cursor* cursor = open_.cursor_of(open_.tree_of(active_index));
     if (!cursor) return HA_ERR_OUT_OF_MEM;
     teak_entry_view entry;
-    teak_status status = teak_cursor_seek(session(), cursor, where, key, end, read_mode(), &entry);
+    teak_status status = teak_cursor_seek(use_.session(), cursor, where, key, end, use_.read_mode(), &entry);
     bool down = where == TEAK_SEEK_LAST || where == TEAK_SEEK_AT_OR_BEFORE || where == TEAK_SEEK_BEFORE;
     return deliver(buf, status, entry, down ? Direction::Backward : Direction::Forward, HA_ERR_KEY_NOT_FOUND);
 }
@@ -225,13 +196,13 @@ int ha_teak::seek_prefix(uchar* buf, uint32_t where, teak_bytes key) {
 
 bool ha_teak::range_end(teak_bound* out) {
     if (!scan_.range_end) return false;
-    *out = estimate_bound(active_index, scan_.range_end, &end_key_);
+    *out = bound_of(open_.key_codec(active_index), scan_.range_end, &end_key_);
     if (scan_.range_end->flag == HA_READ_BEFORE_KEY) out->kind = TEAK_BOUND_EXCLUDE;
     return out->kind != TEAK_BOUND_NONE;
 }
 
 int ha_teak::index_init(uint index, bool sorted) {
-    if (is_idle(index)) return HA_ERR_WRONG_INDEX;
+    if (use_.is_idle(index)) return HA_ERR_WRONG_INDEX;
     active_index = index;
     scan_ = {};
     scan_.sorted = sorted;
@@ -240,7 +211,7 @@ int ha_teak::index_init(uint index, bool sorted) {
 
 int ha_teak::index_end() {
     sorted_ranges_.dsmrr_close();
-    reset_cursors();
+    open_.reset_cursors();
     active_index = MAX_KEY;
     scan_ = {};
     return 0;
@@ -248,7 +219,7 @@ int ha_teak::index_end() {
 
 int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, enum ha_rkey_function flag) {
     const int error = find_key(buf, key, parts, flag);
-    return held_.may_miss ? or_lost_row(buf, error, Asked::ByKey) : error;
+    return use_.held.may_miss ? or_lost_row(buf, error, Asked::ByKey) : error;
 }
 
 int ha_teak::find_key(uchar* buf, const uchar* key, key_part_map parts, enum ha_rkey_function flag) {
@@ -257,8 +228,8 @@ int ha_teak::find_key(uchar* buf, const uchar* key, key_part_map parts, enum ha_
             return index_last(buf);
         return index_first(buf);
     }
-    expect(&(rows_reader_ ? rows_reader_ : this)->wanted_.coming_entries, tree_of(active_index));
-    const KeyCodec& codec = key_codec(active_index);
+    expect(&(rows_reader_ ? rows_reader_ : this)->wanted_.coming_entries, open_.tree_of(active_index));
+    const KeyCodec& codec = open_.key_codec(active_index);
     uchar* to = seek_key_.room(codec.max_size());
     if (!to) return HA_ERR_OUT_OF_MEM;
     uint done;
@@ -269,23 +240,23 @@ int ha_teak::find_key(uchar* buf, const uchar* key, key_part_map parts, enum ha_
     scan_.sought_key_length = encoded.len;
     switch (flag) {
     case HA_READ_KEY_EXACT: {
-        bool whole = on_primary()
-                         ? done == primary_.parts()
-                         : indexes_[active_index].unique() && done == indexes_[active_index].user_parts() && !has_null;
+        bool whole = on_primary() ? done == open_.primary.parts()
+                                  : open_.indexes[active_index].unique() &&
+                                        done == open_.indexes[active_index].user_parts() && !has_null;
         if (!whole) {
             return seek_prefix(buf, TEAK_SEEK_AT_OR_AFTER, encoded);
         }
         scan_.placed = Placed::ByPoint;
         scan_.owes_move = false;
-        if (int error = ready()) return error;
-        teak_cursor* cursor = cursor_of(tree_of(active_index));
+        if (int error = use_.ready()) return error;
+        teak_cursor* cursor = open_.cursor_of(open_.tree_of(active_index));
         if (!cursor) return HA_ERR_OUT_OF_MEM;
         /* Nothing else has this key: if its entry goes while its row is waited for it is looked up again, which keeps
            it missing then. */
         Found found;
         do {
             teak_entry_view entry;
-            teak_status status = look_up(tree_of(active_index), encoded, read_mode(), &entry);
+            teak_status status = look_up(open_.tree_of(active_index), encoded, use_.read_mode(), &entry);
             if (status != TEAK_OK) return fail(status);
             if (on_primary()) return deliver_row(buf, entry);
             if (int error = deliver_entry(buf, cursor, entry, &found)) return error;
@@ -315,17 +286,17 @@ int ha_teak::find_key(uchar* buf, const uchar* key, key_part_map parts, enum ha_
 }
 
 int ha_teak::move(uchar* buf, Direction direction) {
-    if (int error = ready()) return error;
-    teak_cursor* cursor = cursor_of(tree_of(active_index));
+    if (int error = use_.ready()) return error;
+    teak_cursor* cursor = open_.cursor_of(open_.tree_of(active_index));
     if (!cursor) return HA_ERR_OUT_OF_MEM;
     teak_entry_view entry;
     teak_status status;
     if (std::exchange(scan_.owes_move, false)) {
-        status = teak_cursor_next(session(), cursor, &entry);
+        status = teak_cursor_next(use_.session(), cursor, &entry);
         if (direction == Direction::Forward || (status != TEAK_OK && status != TEAK_END))
             return deliver(buf, status, entry, direction, HA_ERR_END_OF_FILE);
     }
-    status = step(tree_of(active_index), direction, &entry);
+    status = step(open_.tree_of(active_index), direction, &entry);
     return deliver(buf, status, entry, direction, HA_ERR_END_OF_FILE);
 }
 
@@ -362,7 +333,7 @@ int ha_teak::index_next(uchar* buf) {
     if (on_primary() ? take_row(buf, Direction::Forward, &error) : take_entry(buf, Direction::Forward, &error))
         return error;
     error = move_on(buf, Direction::Forward);
-    return held_.may_miss ? or_lost_row(buf, error, Asked::ByStep) : error;
+    return use_.held.may_miss ? or_lost_row(buf, error, Asked::ByStep) : error;
 }
 
 int ha_teak::index_prev(uchar* buf) {
@@ -375,7 +346,7 @@ int ha_teak::index_prev(uchar* buf) {
 int ha_teak::index_next_same(uchar* buf, const uchar* key, uint key_length) {
     switch (scan_.placed) {
     case Placed::ByPrefix:
-        if (!scan_.owes_move && is_last(open_.windows[tree_of(active_index)], *held_.session->moment)) {
+        if (!scan_.owes_move && is_last(open_.windows[open_.tree_of(active_index)], *use_.held.session->moment)) {
             scan_.owes_move = true;
             return HA_ERR_END_OF_FILE;
         }
@@ -407,7 +378,7 @@ int ha_teak::index_last(uchar* buf) {
 }
 
 int ha_teak::read_range_first(const key_range* start, const key_range* end, bool eq_range, bool sorted) {
-    if (end && !end_key_.room(key_codec(active_index).max_size())) return HA_ERR_OUT_OF_MEM;
+    if (end && !end_key_.room(open_.key_codec(active_index).max_size())) return HA_ERR_OUT_OF_MEM;
     scan_.range_end = end;
     /* Not to be compared with the record, which need not have the key's columns: of a prefix even an index-only read
        fills nothing. */
@@ -441,7 +412,7 @@ int ha_teak::rnd_init(bool scan) {
 }
 
 int ha_teak::rnd_end() {
-    reset_cursors();
+    open_.reset_cursors();
     end_filter();
     scan_ = {};
     cached_table_flags &= ~HA_CAN_TABLE_CONDITION_PUSHDOWN;
@@ -453,7 +424,7 @@ int ha_teak::rnd_next(uchar* buf) {
     int error;
     if (scan_.started && take_row(buf, Direction::Forward, &error)) return error;
     error = next_row(buf);
-    return held_.may_miss ? or_lost_row(buf, error, Asked::ByStep) : error;
+    return use_.held.may_miss ? or_lost_row(buf, error, Asked::ByStep) : error;
 }
 
 int ha_teak::next_row(uchar* buf) {
@@ -464,47 +435,47 @@ int ha_teak::next_row(uchar* buf) {
 
 /* The next row of a full scan, as it is packed. */
 int ha_teak::next_entry(teak_entry_view* row) {
-    if (int error = ready()) return error;
-    teak_cursor* cursor = cursor_of(0);
+    if (int error = use_.ready()) return error;
+    teak_cursor* cursor = open_.cursor_of(0);
     if (!cursor) return HA_ERR_OUT_OF_MEM;
     teak_status status;
     if (scan_.started)
         status = step(0, Direction::Forward, row);
     else {
         scan_.started = true;
-        status = teak_cursor_seek(session(), cursor, TEAK_SEEK_FIRST, {nullptr, 0}, nullptr, read_mode(), row);
+        status =
+            teak_cursor_seek(use_.session(), cursor, TEAK_SEEK_FIRST, {nullptr, 0}, nullptr, use_.read_mode(), row);
     }
     if (status == TEAK_OK) return 0;
     return status == TEAK_END || status == TEAK_NOT_FOUND ? HA_ERR_END_OF_FILE : fail(status);
 }
 
 int ha_teak::rnd_pos(uchar* buf, uchar* pos) {
-    if (int error = ready()) return error;
-    teak_cursor* cursor = cursor_of(0);
+    if (int error = use_.ready()) return error;
+    teak_cursor* cursor = open_.cursor_of(0);
     if (!cursor) return HA_ERR_OUT_OF_MEM;
     expect(&wanted_.coming_rows, 0);
-    uchar* scratch = pk_buffer_.room(primary_.max_size());
+    uchar* scratch = pk_buffer_.room(open_.primary.max_size());
     if (!scratch) return HA_ERR_OUT_OF_MEM;
     teak_entry_view row;
-    teak_status status = look_up(0, primary_.of_id(pos, scratch), read_mode(), &row);
+    teak_status status = look_up(0, open_.primary.of_id(pos, scratch), use_.read_mode(), &row);
     return status == TEAK_OK ? deliver_row(buf, row) : fail(status);
 }
 
 /* What ha_rnd_pos does, for those here who know a row by its key. */
 int ha_teak::read_row(uchar* buf, teak_bytes pk) {
-    if (int error = ready()) return error;
-    if (!cursor_of(0)) return HA_ERR_OUT_OF_MEM;
+    if (int error = use_.ready()) return error;
+    if (!open_.cursor_of(0)) return HA_ERR_OUT_OF_MEM;
     teak_entry_view row;
-    return deliver_whole(buf, look_up(0, pk, read_mode(), &row), row);
+    return deliver_whole(buf, look_up(0, pk, use_.read_mode(), &row), row);
 }
 
-/* The same of a row that a look has found and locked to be changed: as it is now, however old the snapshot is. */
 int ha_teak::read_held_row(uchar* buf, teak_bytes pk) {
-    if (int error = ready()) return error;
-    teak_cursor* cursor = cursor_of(0);
+    if (int error = use_.ready()) return error;
+    teak_cursor* cursor = open_.cursor_of(0);
     if (!cursor) return HA_ERR_OUT_OF_MEM;
     teak_entry_view row;
-    return deliver_whole(buf, teak_cursor_get_held(session(), cursor, pk, &row), row);
+    return deliver_whole(buf, teak_cursor_get_held(use_.session(), cursor, pk, &row), row);
 }
 
 /* deliver_row, with the virtual columns that the server computes behind ha_rnd_pos. */
@@ -517,18 +488,18 @@ int ha_teak::deliver_whole(uchar* buf, teak_status status, const teak_entry_view
 void ha_teak::position(const uchar* record) {
     /* The record's key columns, since the server also asks for rows it did not read here. During a scan of a secondary
        index whose entries cannot restore the primary key's columns, the key of the row that was delivered. */
-    bool from_scan = primary_.hidden();
+    bool from_scan = open_.primary.hidden();
     if (!from_scan && active_index < MAX_KEY && !on_primary())
-        for (const KeyPartCodec& part : primary_.key().parts())
+        for (const KeyPartCodec& part : open_.primary.key().parts())
             from_scan |= part.prefix;
     if (from_scan)
-        primary_.make_id(ref, bytes_of(current_pk_.data(), current_pk_length_));
+        open_.primary.make_id(ref, bytes_of(current_pk_.data(), current_pk_length_));
     else
-        primary_.make_id(ref, record);
+        open_.primary.make_id(ref, record);
     if (!rows_reader_) return;
-    uchar* scratch = pk_buffer_.room(primary_.max_size());
+    uchar* scratch = pk_buffer_.room(open_.primary.max_size());
     if (!scratch) return; /* what is not known to come is read when it does */
-    const teak_bytes pk = primary_.of_id(ref, scratch);
+    const teak_bytes pk = open_.primary.of_id(ref, scratch);
     std::vector<uchar>& coming = rows_reader_->wanted_.coming_rows;
     coming.insert(coming.end(), {static_cast<uchar>(pk.len), static_cast<uchar>(pk.len >> 8)});
     coming.insert(coming.end(), pk.data, pk.data + pk.len);
@@ -537,17 +508,17 @@ void ha_teak::position(const uchar* record) {
 /* The order of the rows in their tree, as scans that are merged by row ids need it. */
 int ha_teak::cmp_ref(const uchar* a, const uchar* b) {
     if (!memcmp(a, b, ref_length)) return 0;
-    const size_t size = primary_.max_size();
+    const size_t size = open_.primary.max_size();
     uchar* scratch = pk_buffer_.room(2 * size);
     if (!scratch) return memcmp(a, b, ref_length);
-    const teak_bytes pk_a = primary_.of_id(a, scratch), pk_b = primary_.of_id(b, scratch + size);
+    const teak_bytes pk_a = open_.primary.of_id(a, scratch), pk_b = open_.primary.of_id(b, scratch + size);
     const int order = memcmp(pk_a.data, pk_b.data, std::min(pk_a.len, pk_b.len));
     if (order) return order;
     return pk_a.len == pk_b.len ? 0 : pk_a.len < pk_b.len ? -1 : 1;
 }
 
 Item* ha_teak::idx_cond_push(uint index, Item* condition) {
-    if (index == table->s->primary_key || !indexes_[index].gives_back()) return condition;
+    if (index == table->s->primary_key || !open_.indexes[index].gives_back()) return condition;
     pushed_idx_cond = condition;
     pushed_idx_cond_keyno = index;
     in_range_check_pushed_down = true;
@@ -561,7 +532,7 @@ bool ha_teak::rowid_filter_push(Rowid_filter* filter) {
 
 int ha_teak::reset() {
     sorted_ranges_.dsmrr_close();
-    reset_cursors();
+    open_.reset_cursors();
     row_buffer_.give_back_large();
     blobs_.give_back_large();
     own_blobs_.give_back_large();
@@ -569,16 +540,16 @@ int ha_teak::reset() {
     cancel_pushed_rowid_filter();
     scan_ = {};
     likes_.clear();
-    statement_ = {};
+    use_.statement = {};
     return 0;
 }
 
 bool ha_teak::was_semi_consistent_read() {
-    return statement_.semi_consistent && !open_.cursors.empty() && teak_cursor_is_unlocked(open_.cursors[0]);
+    return use_.statement.semi_consistent && !open_.cursors.empty() && teak_cursor_is_unlocked(open_.cursors[0]);
 }
 
 void ha_teak::unlock_row() {
-    if (held_.session && held_.session->unlocks && !open_.cursors.empty() && open_.cursors[0] &&
-        held_.rows != RowLock::None)
-        teak_cursor_unlock_row(session(), open_.cursors[0]);
+    if (use_.held.session && use_.held.session->unlocks && !open_.cursors.empty() && open_.cursors[0] &&
+        use_.held.rows != RowLock::None)
+        teak_cursor_unlock_row(use_.session(), open_.cursors[0]);
 }

@@ -54,11 +54,11 @@ my_bool may_serve(THD* thd, const char* key, uint key_length, ulonglong* version
 my_bool ha_teak::register_query_cache_table(THD* thd, const char*, uint, qc_engine_callback* callback,
                                             ulonglong* version) {
     /* A partition that the statement does not use may have been opened before it was emptied. */
-    if (!open_.table || open_.generation != share_->generation.load() || !reads_freely(thd)) return FALSE;
+    if (!open_.core || open_.generation != open_.share->generation.load() || !reads_freely(thd)) return FALSE;
     Session* session = session_of(thd);
     if (!session || !session->statement_open) return FALSE;
     uint64_t read = TEAK_NO_VERSION;
-    if (teak_result_version(session->handle, open_.table, &read) != TEAK_OK || read == TEAK_NO_VERSION) return FALSE;
+    if (teak_result_version(session->handle, open_.core, &read) != TEAK_OK || read == TEAK_NO_VERSION) return FALSE;
     are_registered.store(true);
     *callback = may_serve;
     *version = read;
@@ -66,8 +66,8 @@ my_bool ha_teak::register_query_cache_table(THD* thd, const char*, uint, qc_engi
 }
 
 void ha_teak::drop_stale_results(THD* thd) {
-    Session* session = held_.session;
-    if (name_.compare(0, name_.find(kPartitionSeparator), session->stale) != 0) return;
+    Session* session = use_.held.session;
+    if (open_.name.compare(0, open_.name.find(kPartitionSeparator), session->stale) != 0) return;
     session->stale.clear();
     const LEX_CSTRING& key = table->s->table_cache_key;
     mysql_query_cache_invalidate4(thd, key.str, static_cast<unsigned>(key.length), 0);

@@ -16,24 +16,24 @@ bool skips_locked(thr_lock_type lock_type) {
 } // namespace
 
 teak_bytes ha_teak::primary_key_of(const uchar* record, Buffer* to) {
-    uchar* key = to->room(primary_.max_size());
+    uchar* key = to->room(open_.primary.max_size());
     if (!key) return {nullptr, 0};
-    if (!primary_.hidden()) return {key, primary_.encode(key, record)};
+    if (!open_.primary.hidden()) return {key, open_.primary.encode(key, record)};
     /* The row was read before it can be changed. */
     memcpy(key, current_pk_.data(), current_pk_length_);
     return {key, current_pk_length_};
 }
 
 teak_bytes ha_teak::pack_row(const uchar* record) {
-    uchar* to = row_buffer_.room(rows_.packed_size(record));
+    uchar* to = row_buffer_.room(open_.rows.packed_size(record));
     if (!to) return {nullptr, 0};
-    return {to, rows_.pack(to, record)};
+    return {to, open_.rows.pack(to, record)};
 }
 
 uint32_t ha_teak::row_flags() const {
     uint32_t flags = 0;
-    if (temporary_ || statement_.copies) flags |= TEAK_ROW_NO_LOCKS;
-    if (statement_.replaces) flags |= TEAK_ROW_LOCK_DUPLICATE;
+    if (open_.temporary || use_.statement.copies) flags |= TEAK_ROW_NO_LOCKS;
+    if (use_.statement.replaces) flags |= TEAK_ROW_LOCK_DUPLICATE;
     if (is_sequence()) flags |= TEAK_ROW_APART;
     return flags;
 }
@@ -41,39 +41,31 @@ uint32_t ha_teak::row_flags() const {
 /* The same for a change of a row that stays at its place. */
 uint32_t ha_teak::row_flags_of(teak_bytes pk) const {
     const teak_window* window = open_.windows.empty() ? nullptr : open_.windows[0];
-    const bool passed = window && window->opened && window->step == 1 && window->moment == *held_.session->moment &&
+    const bool passed = window && window->opened && window->step == 1 && window->moment == *use_.held.session->moment &&
                         pk.len == current_pk_length_ && !memcmp(pk.data, current_pk_.data(), pk.len);
     return row_flags() | (passed ? TEAK_ROW_PASSED : 0);
 }
 
 int ha_teak::note_duplicate(teak_status status, const teak_duplicate& duplicate) {
     if (status != TEAK_DUPLICATE) return fail(status);
-    errkey = duplicate.tree ? index_of(duplicate.tree) : table->s->primary_key;
-    held_.session->duplicate = {table, errkey};
+    errkey = duplicate.tree ? open_.index_of(duplicate.tree) : table->s->primary_key;
+    use_.held.session->duplicate = {table, errkey};
     return HA_ERR_FOUND_DUPP_KEY;
 }
 
 /* A value past the counter, stored into the AUTO_INCREMENT column, moves it. */
-/* What the record has in the AUTO_INCREMENT column; 0 if it is nothing that is counted. */
-uint64_t ha_teak::counted_value() const {
-    Field* field = table->found_next_number_field;
-    if (!field || field->is_null()) return 0;
-    longlong value = field->val_int();
-    return value > 0 || field->flags & UNSIGNED_FLAG ? static_cast<uint64_t>(value) : 0;
-}
-
 void ha_teak::raise_counter() {
-    if (uint64_t value = counted_value()) teak_counter_raise(session(), open_.table, value);
+    if (uint64_t value = open_.counted_value()) teak_counter_raise(use_.session(), open_.core, value);
 }
 
 /* Whether a write to the row goes over what was committed after the snapshot; see teak_row_overtakes. */
 int ha_teak::note_overtaking(teak_bytes pk, bool* overtakes) {
     *overtakes = false;
-    if (!held_.session->lenient || temporary_ || statement_.copies || is_sequence()) return 0;
-    const teak_status status = teak_row_overtakes(session(), open_.table, pk);
+    if (!use_.held.session->lenient || open_.temporary || use_.statement.copies || is_sequence()) return 0;
+    const teak_status status = teak_row_overtakes(use_.session(), open_.core, pk);
     if (status == TEAK_NOT_FOUND) return 0;
     if (status != TEAK_OK) return fail(status);
-    *overtakes = held_.session->overtook = true;
+    *overtakes = use_.held.session->overtook = true;
     return 0;
 }
 
@@ -120,8 +112,8 @@ void ha_teak::compute_virtual(const IndexCodec& index, uchar* record, Image imag
 bool ha_teak::encode_entry(uint index, const uchar* record, Image image, teak_bytes pk, teak_entry* out) {
     EntryBuffers& buffers = *entry_buffers_[index];
     const bool old = image == Image::Read;
-    return indexes_[index].encode(record, pk, old ? &buffers.old_key : &buffers.new_key,
-                                  old ? &buffers.old_value : &buffers.new_value, out);
+    return open_.indexes[index].encode(record, pk, old ? &buffers.old_key : &buffers.new_key,
+                                       old ? &buffers.old_value : &buffers.new_value, out);
 }
 
 /*
@@ -130,27 +122,27 @@ bool ha_teak::encode_entry(uint index, const uchar* record, Image image, teak_by
   are as they are there. `new_record` is nullptr, or points to it. HA_ERR_KEY_NOT_FOUND: the row has gone.
 */
 int ha_teak::find_own_changes(teak_bytes pk, const uchar** old_record, const uchar** new_record) {
-    const uint64_t written = held_.session->rows_written++;
-    if (written == read_as_of_ || temporary_ || statement_.copies || is_sequence()) return 0;
+    const uint64_t written = use_.held.session->rows_written++;
+    if (written == read_as_of_ || open_.temporary || use_.statement.copies || is_sequence()) return 0;
     teak_cursor* cursor;
-    if (teak_cursor_new(open_.table, 0, false, &cursor) != TEAK_OK) return HA_ERR_OUT_OF_MEM;
+    if (teak_cursor_new(open_.core, 0, false, &cursor) != TEAK_OK) return HA_ERR_OUT_OF_MEM;
     const size_t bytes = table->s->rec_buff_length;
     uchar *is = own_old_.room(bytes), *becomes = own_new_.room(bytes);
     teak_entry_view row;
-    const teak_status status = teak_cursor_get(session(), cursor, pk, TEAK_READ_LATEST, &row);
+    const teak_status status = teak_cursor_get(use_.session(), cursor, pk, TEAK_READ_LATEST, &row);
     int error = status == TEAK_NOT_FOUND ? HA_ERR_KEY_NOT_FOUND : fail(status);
     if (!error && (!is || !becomes)) error = HA_ERR_OUT_OF_MEM;
     if (!error) {
         memcpy(is, *old_record, table->s->reclength);
-        const bool intact =
-            rows_.unpack(row.value, is, &own_blobs_, nullptr) && (primary_.hidden() || primary_.decode(row.key, is));
+        const bool intact = open_.rows.unpack(row.value, is, &own_blobs_, nullptr) &&
+                            (open_.primary.hidden() || open_.primary.decode(row.key, is));
         if (!intact) error = HA_ERR_CRASHED_ON_USAGE;
     }
     teak_cursor_free(cursor);
-    if (error || rows_.same(*old_record, is)) return error;
+    if (error || open_.rows.same(*old_record, is)) return error;
     if (new_record) {
         memcpy(becomes, *new_record, table->s->reclength);
-        rows_.take_unchanged(*old_record, is, becomes);
+        open_.rows.take_unchanged(*old_record, is, becomes);
         *new_record = becomes;
     }
     *old_record = is;
@@ -158,29 +150,29 @@ int ha_teak::find_own_changes(teak_bytes pk, const uchar** old_record, const uch
 }
 
 int ha_teak::write_row(const uchar* buf) {
-    if (int error = ready()) return error;
-    if (held_.may_miss && passes_over(Change::Insert)) return 0;
-    const bool bounded = held_.max_rows && !statement_.copies;
-    if (bounded && teak_table_rows(session(), open_.table) >= held_.max_rows) return HA_ERR_RECORD_FILE_FULL;
+    if (int error = use_.ready()) return error;
+    if (use_.held.may_miss && passes_over(Change::Insert)) return 0;
+    const bool bounded = use_.held.max_rows && !use_.statement.copies;
+    if (bounded && teak_table_rows(use_.session(), open_.core) >= use_.held.max_rows) return HA_ERR_RECORD_FILE_FULL;
     if (open_.unbuilt_unique != MAX_KEY) return kUnbuiltUnique;
-    if (primary_.cuts_columns()) return HA_ERR_TABLE_NEEDS_UPGRADE;
+    if (open_.primary.cuts_columns()) return HA_ERR_TABLE_NEEDS_UPGRADE;
     bool counted = table->next_number_field && buf == table->record[0];
     if (counted)
         if (int error = update_auto_increment()) return error;
     uint32_t flags = row_flags();
     bool constrained = false;
-    if (int error = prepare_looks(&constrained)) return error;
-    constrained = constrained && !foreign_.looks->at_parents.empty();
+    if (int error = constraints_.prepare(&constrained)) return error;
+    constrained = constrained && constraints_.has_parents();
     /* Rows that are appended are counted late. */
-    if (statement_.appends && !bounded && !statement_.replaces && !constrained && !is_sequence()) {
+    if (use_.statement.appends && !bounded && !use_.statement.replaces && !constrained && !is_sequence()) {
         flags |= TEAK_ROW_APPEND;
-        if (statement_.sorts && !statement_.ignores_duplicates) flags |= TEAK_ROW_SORT;
+        if (use_.statement.sorts && !use_.statement.ignores_duplicates) flags |= TEAK_ROW_SORT;
     }
     teak_bytes pk;
-    if (primary_.hidden()) {
+    if (open_.primary.hidden()) {
         uchar* key = pk_buffer_.room(kRowIdBytes);
         if (!key) return HA_ERR_OUT_OF_MEM;
-        mi_int8store(key, teak_next_row_id(open_.table));
+        mi_int8store(key, teak_next_row_id(open_.core));
         pk = {key, kRowIdBytes};
         flags |= TEAK_ROW_FRESH_KEY;
     } else
@@ -189,14 +181,15 @@ int ha_teak::write_row(const uchar* buf) {
     if (!pk.data || !row.data) return HA_ERR_OUT_OF_MEM;
     size_t entries = 0;
     for (uint i = 0; i < table->s->keys; i++) {
-        if (i == table->s->primary_key || is_idle(i)) continue;
-        if (!has_virtual_values(indexes_[i])) compute_virtual(indexes_[i], const_cast<uchar*>(buf), Image::Written);
+        if (i == table->s->primary_key || use_.is_idle(i)) continue;
+        if (!has_virtual_values(open_.indexes[i]))
+            compute_virtual(open_.indexes[i], const_cast<uchar*>(buf), Image::Written);
         if (!encode_entry(i, buf, Image::Written, pk, &new_entries_[entries++])) return HA_ERR_OUT_OF_MEM;
     }
-    held_.session->rows_written++;
+    use_.held.session->rows_written++;
     if (int error = insert_row(buf, pk, row, entries, flags, constrained)) return error;
     remember(pk);
-    note_changed_keys();
+    statistics_.note_changed_keys();
     /* Also after a generated value: SET INSERT_ID generates without asking the counter. */
     if (counted) raise_counter();
     return 0;
@@ -209,10 +202,10 @@ int ha_teak::insert_row(const uchar* record, teak_bytes pk, teak_bytes row, size
     do {
         again = false;
         if (constrained)
-            if (int error = mark_row()) return error;
+            if (int error = constraints_.mark_row()) return error;
         teak_duplicate duplicate{};
         const teak_status status =
-            teak_insert(session(), open_.table, pk, row, {new_entries_.data(), entries}, flags, &duplicate);
+            teak_insert(use_.session(), open_.core, pk, row, {new_entries_.data(), entries}, flags, &duplicate);
         if (status != TEAK_OK) {
             const int error = note_duplicate(status, duplicate);
             if (duplicate.late) show_duplicate(duplicate);
@@ -222,46 +215,39 @@ int ha_teak::insert_row(const uchar* record, teak_bytes pk, teak_bytes row, size
         if (!(flags & TEAK_ROW_FRESH_KEY))
             if (int error = note_overtaking(pk, &overtakes)) return error;
         if (constrained)
-            if (int error = look_at_parents(record, nullptr, &again)) return error;
+            if (int error = constraints_.look_at_parents(record, nullptr, &again)) return error;
     } while (again);
     return 0;
 }
 
-/* What is written from here on belongs to one row, and to those that follow from it. */
-int ha_teak::mark_row() { return fail(teak_row_mark(session(), held_.session->cascade.size())); }
-
-/* All that is undone because of `error`. */
-int ha_teak::undo_row(int error) {
-    const teak_status status = teak_row_undo(session(), held_.session->cascade.size());
-    return status == TEAK_OK ? error : fail(status);
-}
-
 int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
-    if (int error = ready()) return error;
-    if (held_.may_miss && passes_over(Change::Other)) return 0;
+    if (int error = use_.ready()) return error;
+    if (use_.held.may_miss && passes_over(Change::Other)) return 0;
     if (open_.unbuilt_unique != MAX_KEY) return kUnbuiltUnique;
-    if (primary_.cuts_columns()) return HA_ERR_TABLE_NEEDS_UPGRADE;
+    if (open_.primary.cuts_columns()) return HA_ERR_TABLE_NEEDS_UPGRADE;
     teak_bytes old_pk = primary_key_of(old_record, &pk_buffer_);
     if (!old_pk.data) return HA_ERR_OUT_OF_MEM;
     const uchar *const was_read = old_record, *const given = new_record;
     if (int error = find_own_changes(old_pk, &old_record, &new_record)) return error;
     const bool changed = old_record != was_read;
-    bool moved = !primary_.hidden() && primary_.changed(old_record, new_record);
+    bool moved = !open_.primary.hidden() && open_.primary.changed(old_record, new_record);
     /* The server leaves it to an engine that need not read all columns to see that nothing changes. What is to be
        updated was read whole. */
-    if (!moved && rows_.same(old_record, new_record)) return HA_ERR_RECORD_IS_THE_SAME;
+    if (!moved && open_.rows.same(old_record, new_record)) return HA_ERR_RECORD_IS_THE_SAME;
     bool constrained = false;
-    if (int error = prepare_looks(&constrained)) return error;
+    if (int error = constraints_.prepare(&constrained)) return error;
     if (constrained)
-        if (int error = look_at_children(old_record, follower_of(old_record, new_record), old_pk)) return error;
+        if (int error =
+                constraints_.look_at_children(old_record, constraints_.follower_of(old_record, new_record), old_pk))
+            return error;
     teak_bytes new_pk = moved ? primary_key_of(new_record, &new_pk_buffer_) : old_pk;
     if (!new_pk.data) return HA_ERR_OUT_OF_MEM;
     bool overtakes;
     if (int error = note_overtaking(old_pk, &overtakes)) return error;
     size_t entries = 0;
     for (uint i = 0; i < table->s->keys; i++) {
-        if (i == table->s->primary_key || is_idle(i)) continue;
-        const IndexCodec& index = indexes_[i];
+        if (i == table->s->primary_key || use_.is_idle(i)) continue;
+        const IndexCodec& index = open_.indexes[i];
         const bool computes = changed ? !index.virtual_columns().empty() : !has_virtual_values(index);
         if (!moved && !overtakes && !computes && !index.changed(old_record, new_record)) continue;
         if (computes) compute_virtual(index, const_cast<uchar*>(old_record), Image::Read);
@@ -271,17 +257,11 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
         entries++;
     }
     if (int error = change_row(old_record, new_record, old_pk, new_pk, entries, overtakes, constrained)) return error;
-    if (moved || entries) note_changed_keys();
+    if (moved || entries) statistics_.note_changed_keys();
     if (table->found_next_number_field && given == table->record[0] &&
         bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
         raise_counter();
     return 0;
-}
-
-/* What a row is for its children once it has become `after`: nullptr if it goes. A versioned table's is kept as history
-   then. */
-const uchar* ha_teak::follower_of(const uchar* before, const uchar* after) const {
-    return end_.ends(before, after) ? nullptr : after;
 }
 
 /* Makes the row `after` of `before`, and new_entries_ of old_entries_; its children follow, its parents are looked for.
@@ -295,28 +275,29 @@ int ha_teak::change_row(const uchar* before, const uchar* after, teak_bytes old_
     do {
         again = false;
         if (constrained)
-            if (int error = mark_row()) return error;
+            if (int error = constraints_.mark_row()) return error;
         const uint32_t flags = (moved ? row_flags() : row_flags_of(old_pk)) | (rewrites ? TEAK_ROW_REWRITES : 0);
         teak_duplicate duplicate{};
         const teak_status status =
-            teak_update(session(), open_.table, old_pk, new_pk, row, {old_entries_.data(), entries},
+            teak_update(use_.session(), open_.core, old_pk, new_pk, row, {old_entries_.data(), entries},
                         {new_entries_.data(), entries}, flags, &duplicate);
         if (status != TEAK_OK) return note_duplicate(status, duplicate);
         bool overtakes;
         if (moved)
             if (int error = note_overtaking(new_pk, &overtakes)) return error;
         if (!constrained) return 0;
-        const uchar* const follower = follower_of(before, after);
-        if (has_to_cascade(before, follower))
-            if (int error = cascade(before, follower, new_pk)) return undo_row(error);
-        if (int error = look_at_parents(after, end_.is_history(before) ? nullptr : before, &again)) return error;
+        const uchar* const follower = constraints_.follower_of(before, after);
+        if (constraints_.has_to_cascade(before, follower))
+            if (int error = constraints_.cascade(before, follower, new_pk)) return constraints_.undo_row(error);
+        if (int error = constraints_.look_at_parents(after, open_.end.is_history(before) ? nullptr : before, &again))
+            return error;
     } while (again);
     return 0;
 }
 
 int ha_teak::delete_row(const uchar* buf) {
-    if (int error = ready()) return error;
-    if (held_.may_miss && passes_over(Change::Other)) return 0;
+    if (int error = use_.ready()) return error;
+    if (use_.held.may_miss && passes_over(Change::Other)) return 0;
     teak_bytes pk = primary_key_of(buf, &pk_buffer_);
     if (!pk.data) return HA_ERR_OUT_OF_MEM;
     const uchar* const was_read = buf;
@@ -325,25 +306,25 @@ int ha_teak::delete_row(const uchar* buf) {
     bool overtakes;
     if (int error = note_overtaking(pk, &overtakes)) return error;
     bool constrained = false;
-    if (int error = prepare_looks(&constrained)) return error;
+    if (int error = constraints_.prepare(&constrained)) return error;
     if (constrained)
-        if (int error = look_at_children(buf, nullptr, pk)) return error;
-    const bool cascades = constrained && has_to_cascade(buf, nullptr);
+        if (int error = constraints_.look_at_children(buf, nullptr, pk)) return error;
+    const bool cascades = constrained && constraints_.has_to_cascade(buf, nullptr);
     if (cascades)
-        if (int error = mark_row()) return error;
+        if (int error = constraints_.mark_row()) return error;
     size_t entries = 0;
     for (uint i = 0; i < table->s->keys; i++) {
-        if (i == table->s->primary_key || is_idle(i)) continue;
-        const IndexCodec& index = indexes_[i];
+        if (i == table->s->primary_key || use_.is_idle(i)) continue;
+        const IndexCodec& index = open_.indexes[i];
         if (changed || !has_virtual_values(index)) compute_virtual(index, const_cast<uchar*>(buf), Image::Read);
         if (!encode_entry(i, buf, Image::Read, pk, &old_entries_[entries++])) return HA_ERR_OUT_OF_MEM;
     }
-    note_changed_keys();
+    statistics_.note_changed_keys();
     const teak_status status =
-        teak_delete(session(), open_.table, pk, {old_entries_.data(), entries}, row_flags_of(pk));
+        teak_delete(use_.session(), open_.core, pk, {old_entries_.data(), entries}, row_flags_of(pk));
     if (status != TEAK_OK || !cascades) return fail(status);
-    int error = cascade(buf, nullptr, {nullptr, 0});
-    return error ? undo_row(error) : 0;
+    int error = constraints_.cascade(buf, nullptr, {nullptr, 0});
+    return error ? constraints_.undo_row(error) : 0;
 }
 
 void ha_teak::get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong* first,
@@ -351,8 +332,8 @@ void ha_teak::get_auto_increment(ulonglong offset, ulonglong increment, ulonglon
     uint64_t value = 0;
     *first = ULONGLONG_MAX;
     *reserved = 0;
-    if (ready()) return;
-    if (teak_counter_reserve(session(), open_.table, offset, increment, std::max<ulonglong>(wanted, 1), &value) !=
+    if (use_.ready()) return;
+    if (teak_counter_reserve(use_.session(), open_.core, offset, increment, std::max<ulonglong>(wanted, 1), &value) !=
         TEAK_OK)
         return;
     *first = value;
@@ -360,8 +341,8 @@ void ha_teak::get_auto_increment(ulonglong offset, ulonglong increment, ulonglon
 }
 
 int ha_teak::set_counter(THD* thd, ulonglong value) {
-    if (int error = ready()) return error;
-    return error_code(teak_counter_set(session(), open_.table, value), thd);
+    if (int error = use_.ready()) return error;
+    return error_code(teak_counter_set(use_.session(), open_.core, value), thd);
 }
 
 int ha_teak::reset_auto_increment(ulonglong value) { return set_counter(ha_thd(), std::max<ulonglong>(value, 1)); }
@@ -370,33 +351,33 @@ int ha_teak::extra(enum ha_extra_function operation) {
     switch (operation) {
     case HA_EXTRA_KEYREAD:
     case HA_EXTRA_NO_KEYREAD:
-        statement_.entries_only = operation == HA_EXTRA_KEYREAD;
+        use_.statement.entries_only = operation == HA_EXTRA_KEYREAD;
         break;
     case HA_EXTRA_WRITE_CAN_REPLACE:
     case HA_EXTRA_INSERT_WITH_UPDATE:
-        statement_.replaces = true;
+        use_.statement.replaces = true;
         break;
     case HA_EXTRA_IGNORE_DUP_KEY:
-        statement_.ignores_duplicates = true;
+        use_.statement.ignores_duplicates = true;
         break;
     case HA_EXTRA_WRITE_CANNOT_REPLACE:
-        statement_.replaces = false;
+        use_.statement.replaces = false;
         break;
     case HA_EXTRA_NO_IGNORE_DUP_KEY:
-        statement_.replaces = statement_.ignores_duplicates = false;
+        use_.statement.replaces = use_.statement.ignores_duplicates = false;
         break;
     case HA_EXTRA_BEGIN_COPY:
     case HA_EXTRA_BEGIN_ALTER_IGNORE_COPY:
-        statement_.copies = true;
-        if (operation == HA_EXTRA_BEGIN_ALTER_IGNORE_COPY) statement_.ignores_duplicates = true;
+        use_.statement.copies = true;
+        if (operation == HA_EXTRA_BEGIN_ALTER_IGNORE_COPY) use_.statement.ignores_duplicates = true;
         defer_indexes();
         break;
     case HA_EXTRA_ABORT_COPY:
         /* The table is dropped: end_bulk_insert, which is still to come, has nothing to build. */
-        statement_.deferred_indexes = 0;
+        use_.statement.deferred_indexes = 0;
         [[fallthrough]];
     case HA_EXTRA_END_COPY:
-        statement_.copies = false;
+        use_.statement.copies = false;
         break;
     default:
         break;
@@ -446,92 +427,54 @@ THR_LOCK_DATA** ha_teak::store_lock(THD* thd, THR_LOCK_DATA** to, enum thr_lock_
             break;
         }
     }
-    held_.rows = held_.rows_of_all = lock;
-    held_.skips_locked = skips_locked(lock_type);
-    held_.writes = lock_type >= TL_FIRST_WRITE;
+    use_.held.rows = use_.held.rows_of_all = lock;
+    use_.held.skips_locked = skips_locked(lock_type);
+    use_.held.writes = lock_type >= TL_FIRST_WRITE;
     return to;
-}
-
-/* The server calls it once it keeps writers out: whatever the statement does to the table, it needs all its rows. */
-int ha_teak::prepare_change(THD* thd) {
-    const int command = thd_sql_command(thd);
-    /* OPTIMIZE works beside all writers, unless it rebuilds: then the old table is locked in another way. */
-    if (command == SQLCOM_OPTIMIZE && held_.writes && !thd->locked_tables_mode) return 0;
-    switch (command) {
-    case SQLCOM_FLUSH:
-        if (!is_export(thd)) return 0;
-        [[fallthrough]];
-    case SQLCOM_ALTER_TABLE:
-    case SQLCOM_CREATE_INDEX:
-    case SQLCOM_DROP_INDEX:
-    case SQLCOM_OPTIMIZE:
-    case SQLCOM_TRUNCATE: /* of a partitioned table: all partitions before the first is emptied */
-        if (temporary_) return 0;
-        return wait_for_holders(thd, bytes_of(reinterpret_cast<const uchar*>(name_.data()), name_.size()),
-                                TEAK_HOLDERS_PREPARED);
-    default:
-        return 0;
-    }
-}
-
-int ha_teak::prepare_statement(THD* thd, bool locks) {
-    if (!thd) return HA_ERR_INTERNAL_ERROR;
-    held_.session = session_of(thd);
-    if (!held_.session) return HA_ERR_OUT_OF_MEM;
-    if (int error = prepare_change(thd)) return error;
-    if (int error = renew_table()) return error;
-    held_.max_rows = max_rows(thd);
-    held_.may_miss = thd->rgi_slave && teak_table_has_lost_rows(open_.table);
-    if (int error = check_discarded(thd)) return error;
-    if (int error = begin_statement(thd, held_.session, locks)) return error;
-    /* Who was to tell it when the table was opened has been rolled back, perhaps. */
-    if (lives_in_memory(table->s->option_struct))
-        if (int error = tell_emptied()) return error;
-    return held_.session->has_made(thd->query_id, name_) ? fail(teak_txn_founds(session(), open_.table)) : 0;
 }
 
 int ha_teak::external_lock(THD* thd, int lock_type) {
     if (lock_type == F_UNLCK) {
         end_export();
-        if (held_.may_miss) held_.session->lost_row = {};
-        held_ = {};
+        if (use_.held.may_miss) use_.held.session->lost_row = {};
+        use_.held = {};
         return 0;
     }
-    RowLock rows = held_.rows;
+    RowLock rows = use_.held.rows;
     if (lock_type == F_WRLCK)
         rows = RowLock::Exclusive;
     else if (rows == RowLock::None && thd_tx_isolation(thd) == ISO_SERIALIZABLE && in_transaction(thd) &&
              thd_sql_command(thd) != SQLCOM_ALTER_TABLE)
         rows = RowLock::Shared;
-    if (int error = prepare_statement(thd, rows != RowLock::None)) return error;
-    if (!held_.session->stale.empty()) drop_stale_results(thd);
-    held_.by_server = true;
-    held_.rows = rows;
-    held_.rows_of_all = held_.rows;
+    if (int error = use_.prepare(thd, rows != RowLock::None)) return error;
+    if (!use_.held.session->stale.empty()) drop_stale_results(thd);
+    use_.held.by_server = true;
+    use_.held.rows = rows;
+    use_.held.rows_of_all = use_.held.rows;
     return lock_type == F_RDLCK && is_export(thd) ? export_table(thd) : 0;
 }
 
 int ha_teak::start_stmt(THD* thd, thr_lock_type lock_type) {
-    if (int error = prepare_statement(thd, true)) return error;
-    held_.skips_locked = skips_locked(lock_type);
-    if (!held_.by_server) {
+    if (int error = use_.prepare(thd, true)) return error;
+    use_.held.skips_locked = skips_locked(lock_type);
+    if (!use_.held.by_server) {
         /* A temporary table made under LOCK TABLES, for which external_lock is not called. */
-        held_.by_server = true;
-        held_.rows = RowLock::Exclusive;
+        use_.held.by_server = true;
+        use_.held.rows = RowLock::Exclusive;
     } else if (thd_sql_command(thd) == SQLCOM_SELECT && lock_type == TL_READ &&
                thd_tx_isolation(thd) != ISO_SERIALIZABLE)
-        held_.rows = RowLock::None;
+        use_.held.rows = RowLock::None;
     else
-        held_.rows = held_.rows_of_all;
+        use_.held.rows = use_.held.rows_of_all;
     return 0;
 }
 
 /* Not by the name that the caller has: of a partition, the server's multi-range reads have the table's. */
 handler* ha_teak::clone(const char*, MEM_ROOT* root) {
-    auto* copy = static_cast<ha_teak*>(handler::clone(name_.c_str(), root));
+    auto* copy = static_cast<ha_teak*>(handler::clone(open_.name.c_str(), root));
     if (copy) {
         if (wanted_.makes_reader) copy->rows_reader_ = this;
-        copy->held_ = held_;
+        copy->use_.held = use_.held;
     }
     return copy;
 }

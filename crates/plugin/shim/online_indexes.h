@@ -1,6 +1,6 @@
 /*
   Indexes that an ALTER adds while others write: how their entries are made, and the engine's build of them. See
-  ha_teak_online.cc.
+  inplace_indexes.cc.
 */
 #ifndef TEAK_ONLINE_INDEXES_H
 #define TEAK_ONLINE_INDEXES_H

@@ -1,6 +1,6 @@
 /*
   A table whose rows an ALTER writes anew while others write: the table that is to take its place, by what its rows are
-  made of those that there are, and the engine's build of it. See ha_teak_rebuild.cc.
+  made of those that there are, and the engine's build of it. See inplace_rebuild.cc.
 
   Has codecs of both definitions. The new table is one of the engine's, under a name of its own; if it does not take the
   other's place it goes with this.

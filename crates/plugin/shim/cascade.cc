@@ -11,13 +11,14 @@
   A row is written before its children are followed: so a cascade that comes round finds nothing left to do. If anything
   fails, the row's mark (teak_row_mark, by depth) takes back all that has come of it.
 */
+#include "constraint_keeper.h"
 #include "ha_teak.h"
 #include "server_version.h"
 #include "server_contracts.h"
 #include "rpl_rli.h"
 #include <algorithm>
 
-using namespace teak;
+namespace teak {
 
 namespace {
 
@@ -76,46 +77,44 @@ class AllColumns {
 } // namespace
 
 /*
-  The handler of a TABLE that was opened for cascades to this table; nullptr: there is none. It is locked for writing,
-  and free for reuse (query_id 0): what the statement, or one within it, uses itself is not. Only who applies row events
-  has the tables of a whole group open, and the server opens others for the first event alone: there a table that events
-  are about will do, since one event's is used at a time.
+  The constraints of a TABLE that was opened for cascades to this table; nullptr: there is none. It is locked for
+  writing, and free for reuse (query_id 0): what the statement, or one within it, uses itself is not. Only who applies
+  row events has the tables of a whole group open, and the server opens others for the first event alone: there a table
+  that events are about will do, since one event's is used at a time.
 */
-ha_teak* ha_teak::free_for_cascade(const std::string& core_name) {
-    THD* thd = ha_thd();
+ConstraintKeeper* ConstraintKeeper::free_child(const std::string& core_name) const {
+    THD* thd = open_.thd();
     const bool applies_events = has_tables_of_group(thd);
-    ha_teak* second_best = nullptr;
+    ConstraintKeeper* second_best = nullptr;
     for (TABLE* table = thd->open_tables; table; table = table->next) {
         if (table->file->ht != plugin.hton) continue;
         auto* const handler = static_cast<ha_teak*>(table->file);
-        if (handler->name_ != core_name || !handler->held_.by_server ||
-            handler->held_.rows_of_all != RowLock::Exclusive)
+        ConstraintKeeper& theirs = handler->constraints();
+        if (theirs.open_.name != core_name || !theirs.use_.held.by_server ||
+            theirs.use_.held.rows_of_all != RowLock::Exclusive)
             continue;
-        if (!table->query_id) return handler;
-        if (applies_events && handler != this && !handler->inited) second_best = handler;
+        if (!table->query_id) return &theirs;
+        if (applies_events && &theirs != this && !handler->inited) second_best = &theirs;
     }
     return second_best;
 }
 
-/* Whether children have to follow when this row goes, or becomes `after`. */
-bool ha_teak::has_to_cascade(const uchar* record, const uchar* after) const {
-    const auto& looks = foreign_.looks->at_children;
+bool ConstraintKeeper::has_to_cascade(const uchar* record, const uchar* after) const {
+    const auto& looks = looks_->at_children;
     return std::any_of(looks.begin(), looks.end(),
                        [&](const auto& look) { return look->key().cascades(!after) && look->has_say(record, after); });
 }
 
-/* The row `record` has gone, or is `after` now, with the primary key `pk`: its children follow. What look_at_children
-   has left is looked at in its turn: constraints that keep the row, behind the first that is carried out. */
-int ha_teak::cascade(const uchar* record, const uchar* after, teak_bytes pk) {
-    std::vector<CascadeStep>& chain = held_.session->cascade;
+int ConstraintKeeper::cascade(const uchar* record, const uchar* after, teak_bytes pk) {
+    std::vector<CascadeStep>& chain = use_.held.session->cascade;
     /* The buffers are used again further down. */
-    const std::vector<uchar> was(record, record + table->s->reclength);
+    const std::vector<uchar> was(record, record + open_.table->s->reclength);
     std::vector<uchar> is;
-    if (after) is.assign(after, after + table->s->reclength);
+    if (after) is.assign(after, after + open_.table->s->reclength);
     const uchar* const becomes = after ? is.data() : nullptr;
     /* A cascade that comes round to this handler may find others. */
-    const std::shared_ptr<const Looks> looks = foreign_.looks;
-    chain.push_back({name_, after != nullptr, nullptr, {}, {}});
+    const std::shared_ptr<const Looks> looks = looks_;
+    chain.push_back({open_.name, after != nullptr, nullptr, {}, {}});
     if (after) chain.back().row.assign(pk.data, pk.data + pk.len);
     int error = 0;
     bool follow = false;
@@ -140,8 +139,8 @@ int ha_teak::cascade(const uchar* record, const uchar* after, teak_bytes pk) {
   row to its indexes one by one, and children follow before each: so one by the same index, or a later one, finds the
   old key and not the new one.
 */
-std::vector<std::string> ha_teak::unmet_beside(const ForeignLook& look, const Looks& looks, const uchar* was,
-                                               const uchar* becomes) const {
+std::vector<std::string> ConstraintKeeper::unmet_beside(const ForeignLook& look, const Looks& looks, const uchar* was,
+                                                        const uchar* becomes) const {
     std::vector<std::string> names;
     for (const auto& other : looks.at_children)
         if (other.get() != &look && other->key().child == look.key().child && other->index() >= look.index() &&
@@ -152,14 +151,14 @@ std::vector<std::string> ha_teak::unmet_beside(const ForeignLook& look, const Lo
 
 /* Whether this row is getting the new key of the parent from which it follows by the constraint: then that is there,
    written and locked by this transaction. */
-bool ha_teak::takes_key_of_parent(const ForeignKey& key) const {
-    const std::vector<CascadeStep>& chain = held_.session->cascade;
+bool ConstraintKeeper::takes_key_of_parent(const ForeignKey& key) const {
+    const std::vector<CascadeStep>& chain = use_.held.session->cascade;
     return !chain.empty() && chain.back().updates && chain.back().followed && chain.back().followed->is(key);
 }
 
 /* The primary key of the parent from which this row follows, if the constraint does not find its new keys yet. */
-teak_bytes ha_teak::unmet_parent(const ForeignKey& key) const {
-    const std::vector<CascadeStep>& chain = held_.session->cascade;
+teak_bytes ConstraintKeeper::unmet_parent(const ForeignKey& key) const {
+    const std::vector<CascadeStep>& chain = use_.held.session->cascade;
     if (chain.empty() || chain.back().unmet.empty() || chain.back().table != key.parent) return {nullptr, 0};
     const CascadeStep& step = chain.back();
     const bool unmet = std::find(step.unmet.begin(), step.unmet.end(), key.name()) != step.unmet.end();
@@ -167,116 +166,113 @@ teak_bytes ha_teak::unmet_parent(const ForeignKey& key) const {
 }
 
 /* Whether the cascade may go on by this constraint. */
-int ha_teak::check_chain(const ForeignKey& key, bool updated) {
-    const std::vector<CascadeStep>& chain = held_.session->cascade;
+int ConstraintKeeper::check_chain(const ForeignKey& key, bool updated) {
+    const std::vector<CascadeStep>& chain = use_.held.session->cascade;
     /* Rows of a table that is being updated are not updated again by what follows from that: as InnoDB has it. */
     if ((updated || key.on_delete != FK_OPTION_CASCADE) &&
         std::any_of(chain.begin(), chain.end(),
                     [&](const CascadeStep& step) { return step.updates && step.table == key.child; }))
         return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
     if (chain.size() < kMostDepth) return 0;
-    push_warning_printf(ha_thd(), Sql_condition::WARN_LEVEL_WARN, HA_ERR_ROW_IS_REFERENCED,
+    push_warning_printf(open_.thd(), Sql_condition::WARN_LEVEL_WARN, HA_ERR_ROW_IS_REFERENCED,
                         "Teak: Cannot delete/update rows with cascading foreign key constraints that exceed max depth "
                         "of %u. Please drop extra constraints and try again",
                         static_cast<uint>(kMostDepth));
     return break_constraint(key, HA_ERR_FK_DEPTH_EXCEEDED);
 }
 
-int ha_teak::cascade_to(ForeignLook& look, const uchar* record, const uchar* after) {
+int ConstraintKeeper::cascade_to(ForeignLook& look, const uchar* record, const uchar* after) {
     const ForeignKey& key = look.key();
-    ha_teak* const child = free_for_cascade(key.child);
+    ConstraintKeeper* const child = free_child(key.child);
     if (!child || !look.is_open()) return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
     const size_t most = child->ends_cascades() ? kMostAhead : 1;
     std::vector<uchar> entry;
     std::vector<std::vector<uchar>> rows;
     int error = 0;
     while (!error) {
-        const teak_status status = look.next(session(), record, most, &entry, &rows);
+        const teak_status status = look.next(use_.session(), record, most, &entry, &rows);
         if (status == TEAK_NOT_FOUND) break;
-        error = status == TEAK_OK ? check_chain(key, after) : fail(status);
+        error = status == TEAK_OK ? check_chain(key, after) : open_.fail(status);
         for (size_t i = 0; i < rows.size() && !error; i++)
-            error = tell_broken_below(child, child->follow(key, table, record, after, rows[i]));
+            error = tell_broken_below(*child, child->follow(key, open_.table, record, after, rows[i]));
     }
     /* reset() does not come to tables that the statement has not used, under LOCK TABLES. */
-    child->reset_cursors();
+    child->open_.reset_cursors();
     return error;
 }
 
 /* Whether no row of another table follows when one of this is changed: then several may be found before the first of
    them is changed, and what was found of the others stays as it is. */
-bool ha_teak::ends_cascades() {
-    const ForeignKeys& keys = foreign_keys();
-    return keys.are_known() && std::none_of(keys.of_others.begin(), keys.of_others.end(), [](const ForeignKey& key) {
+bool ConstraintKeeper::ends_cascades() const {
+    const ForeignKeys& all = keys();
+    return all.are_known() && std::none_of(all.of_others.begin(), all.of_others.end(), [](const ForeignKey& key) {
                return is_carried_out(key.on_delete) || is_carried_out(key.on_update);
            });
 }
 
 /* What `child` has met is told as this table's. */
-int ha_teak::tell_broken_below(ha_teak* child, int error) {
+int ConstraintKeeper::tell_broken_below(const ConstraintKeeper& child, int error) {
     if (error == HA_ERR_FOUND_DUPP_KEY) {
-        foreign_.duplicate_table = child->table_share->table_name.str;
-        foreign_.duplicate_index = child->table->key_info[child->errkey].name.str;
+        duplicate_table_ = child.open_.table->s->table_name.str;
+        duplicate_index_ = child.open_.table->key_info[child.file_.errkey].name.str;
         return HA_ERR_FOREIGN_DUPLICATE_KEY;
     }
     if (error == HA_ERR_FOREIGN_DUPLICATE_KEY) {
-        foreign_.duplicate_table = child->foreign_.duplicate_table;
-        foreign_.duplicate_index = child->foreign_.duplicate_index;
+        duplicate_table_ = child.duplicate_table_;
+        duplicate_index_ = child.duplicate_index_;
     }
     if (error == HA_ERR_ROW_IS_REFERENCED || error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_FK_DEPTH_EXCEEDED)
-        foreign_.broken = child->foreign_.broken;
+        broken_ = child.broken_;
     return error;
 }
 
-bool ha_teak::get_foreign_dup_key(char* child, uint child_size, char* index, uint index_size) {
-    strmake(child, foreign_.duplicate_table.c_str(), child_size - 1);
-    strmake(index, foreign_.duplicate_index.c_str(), index_size - 1);
-    return true;
-}
-
 /* Whether a change of the constraint's columns leaves history. */
-bool ha_teak::is_versioned(const ForeignKey& key) const {
-    return end_.exists() && std::any_of(key.columns.begin(), key.columns.end(), [&](const std::string& column) {
-               const Field* const field = column_named(table, column);
+bool ConstraintKeeper::is_versioned(const ForeignKey& key) const {
+    return open_.end.exists() && std::any_of(key.columns.begin(), key.columns.end(), [&](const std::string& column) {
+               const Field* const field = column_named(open_.table, column);
                return field && !field->vers_update_unversioned();
            });
 }
 
 /* The row in both records of the table goes, and is history from now on. */
-int ha_teak::end_row() {
+int ConstraintKeeper::end_row() {
+    TABLE* const table = open_.table;
     put_time(table->vers_end_field());
-    const int error = update_row(table->record[1], table->record[0]);
+    const int error = file_.update_row(table->record[1], table->record[0]);
     /* One with this key has ended in the same moment: as the server does then. */
-    return error == HA_ERR_FOUND_DUPP_KEY ? delete_row(table->record[1]) : error;
+    return error == HA_ERR_FOUND_DUPP_KEY ? file_.delete_row(table->record[1]) : error;
 }
 
 /* The row was what the table's second record has, until now. One that came in the same moment leaves nothing; one that
    seems to have come later does: who applies row events knows the time in seconds only. */
-int ha_teak::put_history() {
+int ConstraintKeeper::put_history() {
+    TABLE* const table = open_.table;
     memcpy(table->record[0], table->record[1], table->s->reclength);
     Field *const start = table->vers_start_field(), *const end = table->vers_end_field();
     put_time(end);
     if (start->cmp(start->ptr, end->ptr) == 0) return 0;
-    if (table->vfield && table->update_virtual_fields(this, VCOL_UPDATE_FOR_READ)) return HA_ERR_INTERNAL_ERROR;
-    const int error = write_row(table->record[0]);
+    if (table->vfield && table->update_virtual_fields(&file_, VCOL_UPDATE_FOR_READ)) return HA_ERR_INTERNAL_ERROR;
+    const int error = file_.write_row(table->record[0]);
     return error == HA_ERR_FOUND_DUPP_KEY ? 0 : error;
 }
 
 /* Of a child: changes its row with this key as its parent, which was `before` and is `after` now (nullptr: which has
    gone), demands. */
-int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* before, const uchar* after,
-                    const std::vector<uchar>& row) {
+int ConstraintKeeper::follow(const ForeignKey& key, TABLE* parent, const uchar* before, const uchar* after,
+                             const std::vector<uchar>& row) {
+    TABLE* const table = open_.table;
     const AllColumns all(table);
-    int error = read_held_row(table->record[0], bytes_of(row.data(), row.size()));
+    int error = file_.read_held_row(table->record[0], bytes_of(row.data(), row.size()));
     /* It went by another way of the cascade. */
     if (error == HA_ERR_KEY_NOT_FOUND) return 0;
     if (error) return error;
     const bool goes = !after && key.on_delete == FK_OPTION_CASCADE;
-    if (goes && !end_.exists()) return delete_row(table->record[0]);
+    if (goes && !open_.end.exists()) return file_.delete_row(table->record[0]);
     memcpy(table->record[1], table->record[0], table->s->reclength);
     if (goes) return end_row();
     const enum_fk_option rule = after ? key.on_update : key.on_delete;
     /* No value is cut, and nobody is warned. */
-    const Check_level_instant_set silently(ha_thd(), CHECK_FIELD_IGNORE);
+    const Check_level_instant_set silently(open_.thd(), CHECK_FIELD_IGNORE);
     const my_ptrdiff_t offset = after ? after - parent->record[0] : 0;
     for (size_t i = 0; i < key.columns.size(); i++) {
         Field* const mine = column_named(table, key.columns[i]);
@@ -300,8 +296,10 @@ int ha_teak::follow(const ForeignKey& key, TABLE* parent, const uchar* before, c
     }
     const bool leaves_history = is_versioned(key);
     if (leaves_history) put_time(table->vers_start_field());
-    if (table->vfield && table->update_virtual_fields(this, VCOL_UPDATE_FOR_WRITE)) return HA_ERR_INTERNAL_ERROR;
-    error = update_row(table->record[1], table->record[0]);
+    if (table->vfield && table->update_virtual_fields(&file_, VCOL_UPDATE_FOR_WRITE)) return HA_ERR_INTERNAL_ERROR;
+    error = file_.update_row(table->record[1], table->record[0]);
     if (error == HA_ERR_RECORD_IS_THE_SAME) return 0;
     return error || !leaves_history ? error : put_history();
 }
+
+} // namespace teak

@@ -9,15 +9,15 @@
 
   With foreign_key_checks=0 nothing is searched for, and a constraint comes at once.
 */
+#include "altered_constraints.h"
 #include "field_converter.h"
 #include "ha_teak.h"
 #include "orphan_search.h"
-#include "row_scan.h"
 #include <algorithm>
 #include <optional>
 #include <set>
 
-using namespace teak;
+namespace teak {
 
 namespace {
 
@@ -40,11 +40,11 @@ const Field* column_of(const TABLE* altered, Alter_info* alter, const std::strin
 } // namespace
 
 /* Whether an index goes that a constraint needs, and no other will do. */
-bool ha_teak::loses_needed_index(const TABLE* altered, const Alter_inplace_info* info, uint* index) const {
-    const ForeignKeys& keys = foreign_keys();
+bool AlteredConstraints::loses_needed_index(const TABLE* altered, const Alter_inplace_info* info, uint* index) const {
+    const ForeignKeys& keys = keeper_.keys();
     *index = MAX_KEY;
     auto look = [&](std::vector<std::string> columns) {
-        const uint needed = index_on(table, columns, nullptr);
+        const uint needed = index_on(open_.table, columns, nullptr);
         rename_columns(info->alter_info, &columns);
         if (needed != MAX_KEY && index_on(altered, columns, nullptr) == MAX_KEY) *index = std::min(*index, needed);
     };
@@ -56,8 +56,8 @@ bool ha_teak::loses_needed_index(const TABLE* altered, const Alter_inplace_info*
 }
 
 /* Whether a column of a constraint goes, or may not be NULL any more though its rule wants that; the error is set. */
-bool ha_teak::loses_needed_column(const TABLE* altered, const Alter_inplace_info* info) const {
-    const ForeignKeys& keys = foreign_keys();
+bool AlteredConstraints::loses_needed_column(const TABLE* altered, const Alter_inplace_info* info) const {
+    const ForeignKeys& keys = keeper_.keys();
     for (const ForeignKey& key : keys.own) {
         if (is_dropped(info->alter_info, key)) continue;
         const bool sets_null = key.on_delete == FK_OPTION_SET_NULL || key.on_update == FK_OPTION_SET_NULL;
@@ -74,7 +74,7 @@ bool ha_teak::loses_needed_column(const TABLE* altered, const Alter_inplace_info
         for (const std::string& column : key.parent_columns) {
             if (column_of(altered, info->alter_info, column)) continue;
             const TableName child(key.child);
-            const std::string called = quoted(ha_thd(), child.db()) + "." + quoted(ha_thd(), child.table());
+            const std::string called = quoted(open_.thd(), child.db()) + "." + quoted(open_.thd(), child.table());
             my_error(ER_FK_COLUMN_CANNOT_DROP_CHILD, MYF(0), column.c_str(), key.name().c_str(), called.c_str());
             return true;
         }
@@ -83,15 +83,15 @@ bool ha_teak::loses_needed_column(const TABLE* altered, const Alter_inplace_info
 }
 
 /* Whether values of a constraint's columns would be encoded in another way than those on its other side. */
-bool ha_teak::changes_needed_type(const TABLE* altered, const Alter_inplace_info* info) const {
+bool AlteredConstraints::changes_needed_type(const TABLE* altered, const Alter_inplace_info* info) const {
     auto changes = [&](const std::vector<std::string>& columns) {
         std::vector<std::string> renamed = columns;
         rename_columns(info->alter_info, &renamed);
-        const uint before = index_on(table, columns, nullptr), after = index_on(altered, renamed, nullptr);
+        const uint before = index_on(open_.table, columns, nullptr), after = index_on(altered, renamed, nullptr);
         return before != MAX_KEY && after != MAX_KEY &&
-               differing_column(table, before, altered, after, columns.size()) != SIZE_MAX;
+               differing_column(open_.table, before, altered, after, columns.size()) != SIZE_MAX;
     };
-    const ForeignKeys& keys = foreign_keys();
+    const ForeignKeys& keys = keeper_.keys();
     return std::any_of(keys.own.begin(), keys.own.end(),
                        [&](const auto& key) { return !is_dropped(info->alter_info, key) && changes(key.columns); }) ||
            std::any_of(keys.of_others.begin(), keys.of_others.end(), [&](const auto& key) {
@@ -99,12 +99,11 @@ bool ha_teak::changes_needed_type(const TABLE* altered, const Alter_inplace_info
            });
 }
 
-/* Whether a column of a constraint gets other values: the server has a word to say of the copy. */
-bool ha_teak::changes_needed_values(const FieldConverter& fields) const {
-    const ForeignKeys& keys = foreign_keys();
+bool AlteredConstraints::changes_needed_values(const FieldConverter& fields) const {
+    const ForeignKeys& keys = keeper_.keys();
     auto changes = [&](const std::vector<std::string>& columns) {
         return std::any_of(columns.begin(), columns.end(), [&](const std::string& column) {
-            const Field* const field = column_of(table, nullptr, column);
+            const Field* const field = column_of(open_.table, nullptr, column);
             return field && fields.converts(field);
         });
     };
@@ -118,13 +117,14 @@ bool ha_teak::changes_needed_values(const FieldConverter& fields) const {
   more, or from the one that may have one. InnoDB's rule and errors, which does not ask a table without an index for the
   constraint, nor without strict mode. The error is set.
 */
-bool ha_teak::lets_null_follow(const TABLE* altered, const Alter_inplace_info* info) const {
-    THD* thd = ha_thd();
+bool AlteredConstraints::lets_null_follow(const TABLE* altered, const Alter_inplace_info* info) const {
+    THD* thd = open_.thd();
     if (!thd->is_strict_mode()) return false;
     Alter_info* const alter = info->alter_info;
-    const ForeignKeys& keys = foreign_keys();
+    const ForeignKeys& keys = keeper_.keys();
     auto changes = [&](const std::string& column, bool to_null) {
-        const Field *const before = column_of(table, nullptr, column), *const after = column_of(altered, alter, column);
+        const Field *const before = column_of(open_.table, nullptr, column), *const after =
+                                                                                 column_of(altered, alter, column);
         return before && after && before->real_maybe_null() != to_null && after->real_maybe_null() == to_null;
     };
     /* Whether the other side's column may be NULL; -1: it has none, or no index on the columns. */
@@ -161,33 +161,33 @@ bool ha_teak::lets_null_follow(const TABLE* altered, const Alter_inplace_info* i
     return thd->is_error();
 }
 
-/* HA_ALTER_INPLACE_INSTANT says that foreign keys have nothing against it. */
-enum_alter_inplace_result ha_teak::check_constraints_inplace(TABLE* altered, const Alter_inplace_info* info) {
-    foreign_.change = {};
+enum_alter_inplace_result AlteredConstraints::check(TABLE* altered, const Alter_inplace_info* info) {
+    change_ = {};
     const alter_table_operations changes = ALTER_ADD_FOREIGN_KEY | ALTER_DROP_FOREIGN_KEY;
     /* It is the copy that says so. */
-    if (temporary_ && info->handler_flags & changes) return HA_ALTER_INPLACE_NOT_SUPPORTED;
-    if (know_foreign_keys()) return HA_ALTER_ERROR;
-    if (temporary_ || (foreign_keys().empty() && !(info->handler_flags & changes))) return HA_ALTER_INPLACE_INSTANT;
+    if (open_.temporary && info->handler_flags & changes) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    if (keeper_.know()) return HA_ALTER_ERROR;
+    if (open_.temporary || (keeper_.keys().empty() && !(info->handler_flags & changes)))
+        return HA_ALTER_INPLACE_INSTANT;
     uint index;
-    if (loses_needed_index(altered, info, &index) && are_checked(ha_thd())) {
+    if (loses_needed_index(altered, info, &index) && are_checked(open_.thd())) {
         /* A copy without the column of a primary key is refused by the server, with better words. */
         const alter_table_operations drops = ALTER_DROP_STORED_COLUMN | ALTER_DROP_VIRTUAL_COLUMN;
-        if (info->handler_flags & drops && index == table->s->primary_key) return HA_ALTER_INPLACE_NOT_SUPPORTED;
-        my_error(ER_DROP_INDEX_FK, MYF(0), table->key_info[index].name.str);
+        if (info->handler_flags & drops && index == open_.table->s->primary_key) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+        my_error(ER_DROP_INDEX_FK, MYF(0), open_.table->key_info[index].name.str);
         return HA_ALTER_ERROR;
     }
     if (loses_needed_column(altered, info) || lets_null_follow(altered, info)) return HA_ALTER_ERROR;
     /* The server refuses the copy, with its words. */
     if (changes_needed_type(altered, info)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     if (!(info->handler_flags & (changes | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN))) return HA_ALTER_INPLACE_INSTANT;
-    return plan_constraints(altered, info);
+    return plan(altered, info);
 }
 
 /* Finds out what constraints are to be like. Errors are those of a copy. */
-enum_alter_inplace_result ha_teak::plan_constraints(TABLE* altered, const Alter_inplace_info* info) {
-    THD* thd = ha_thd();
-    ConstraintMaker maker(thd, name_, altered, info->create_info);
+enum_alter_inplace_result AlteredConstraints::plan(TABLE* altered, const Alter_inplace_info* info) {
+    THD* thd = open_.thd();
+    ConstraintMaker maker(thd, open_.name, altered, info->create_info);
     const int error = maker.make();
     /* InnoDB has errors of its own for what it does in place. */
     if (error == HA_ERR_FOUND_DUPP_KEY && !are_checked(thd)) {
@@ -198,47 +198,43 @@ enum_alter_inplace_result ha_teak::plan_constraints(TABLE* altered, const Alter_
         return HA_ALTER_ERROR;
     }
     if (error == HA_ERR_CANNOT_ADD_FOREIGN || error == HA_ERR_FOUND_DUPP_KEY) {
-        my_error(ER_CANT_CREATE_TABLE, MYF(0), table->s->db.str, table->s->table_name.str, error);
+        my_error(ER_CANT_CREATE_TABLE, MYF(0), open_.table->s->db.str, open_.table->s->table_name.str, error);
         /* Not by print_error(), which would ask which of the table's keys it is. */
         if (error == HA_ERR_FOUND_DUPP_KEY)
-            my_error(ER_DUP_KEY, MYF(ME_WARNING), table->s->table_name.str);
+            my_error(ER_DUP_KEY, MYF(ME_WARNING), open_.table->s->table_name.str);
         else
-            print_error(error, MYF(ME_WARNING));
+            file_.print_error(error, MYF(ME_WARNING));
         return HA_ALTER_ERROR;
     }
     if (error) {
-        if (!thd->is_error()) print_error(error, MYF(0));
+        if (!thd->is_error()) file_.print_error(error, MYF(0));
         return HA_ALTER_ERROR;
     }
-    foreign_.change = {true, maker.keys(), maker.added(), maker.followers()};
+    change_ = {true, maker.keys(), maker.added(), maker.followers()};
     return HA_ALTER_INPLACE_INSTANT;
 }
 
-/* Whether the ALTER that was planned has to look at rows: then nobody may write to the table meanwhile. */
-bool ha_teak::verifies_constraints() const { return !foreign_.change.added.empty() && are_checked(ha_thd()); }
-
-/* What changes in the catalog. */
-int ha_teak::relink(const ConstraintChange& change, Relinks* out) const {
-    if (!change.any) return 0;
-    out->add(name_, change.own);
+int AlteredConstraints::relink(Relinks* out) const {
+    if (!change_.any) return 0;
+    out->add(open_.name, change_.own);
     std::set<std::string> children;
-    for (const ForeignKey& key : change.followers)
+    for (const ForeignKey& key : change_.followers)
         children.insert(key.child);
     for (const std::string& child : children) {
         ForeignKeys all;
-        if (int error = all.load(child, ha_thd())) return error;
+        if (int error = all.load(child, open_.thd())) return error;
         for (ForeignKey& key : all.own)
-            for (const ForeignKey& follower : change.followers)
+            for (const ForeignKey& follower : change_.followers)
                 if (follower.child == child && follower.name() == key.name()) key = follower;
         out->add(child, all.own);
     }
     return 0;
 }
 
-/* Whether each row has the parents that new constraints want. No writer comes between this and the commit. */
-int ha_teak::verify_constraints(const TABLE* altered, const TableMeta& meta, const std::vector<ForeignKey>& added) {
-    THD* thd = ha_thd();
-    if (int error = prepare_change(thd)) return error;
+int AlteredConstraints::verify(const TABLE* altered, const TableMeta& meta) {
+    THD* thd = open_.thd();
+    if (int error = use_.prepare_change(thd)) return error;
+    const std::vector<ForeignKey>& added = change_.added;
     const char* before = thd_proc_info(thd, "Checking foreign keys");
     thd_progress_init(thd, static_cast<uint>(added.size()));
     int error = 0;
@@ -247,15 +243,17 @@ int ha_teak::verify_constraints(const TABLE* altered, const TableMeta& meta, con
         if (!added[i].is_of_itself()) error = keep_writers_out(thd, added[i].parent);
         if (error) break;
         OrphanSearch search(added[i]);
-        error = search.open(thd, altered, open_.table, meta);
-        if (!error) error = search.run(session(), OrphanSearch::Latest, 1, estimate_rows_upper_bound());
+        error = search.open(thd, altered, open_.core, meta);
+        if (!error) error = search.run(use_.session(), OrphanSearch::Latest, 1, file_.estimate_rows_upper_bound());
         if (!error && !search.found().empty()) {
             push_warning_printf(thd, Sql_condition::WARN_LEVEL_NOTE, ER_GET_ERRMSG, "Teak: there is no parent of %s",
                                 search.found()[0].c_str());
-            error = break_constraint(added[i], HA_ERR_NO_REFERENCED_ROW);
+            error = keeper_.break_constraint(added[i], HA_ERR_NO_REFERENCED_ROW);
         }
     }
     thd_progress_end(thd);
     thd_proc_info(thd, before);
     return error;
 }
+
+} // namespace teak

@@ -10,7 +10,7 @@
   of the new indexes. Their entries are made here, by the altered definition, of rows as of snapshots.
 */
 #include "ha_teak.h"
-#include "online_indexes.h"
+#include "inplace_alter.h"
 
 using namespace teak;
 
@@ -94,18 +94,34 @@ bool OnlineIndexes::init(const TABLE* altered, const std::vector<uint>& which, K
     return true;
 }
 
+/* The indexes that are added, and their trees; nullptr: they cannot be built. */
+std::unique_ptr<OnlineIndexes> InplaceAlter::make_online(const TABLE* altered, const Alter_inplace_info* info,
+                                                         std::vector<uint32_t>* trees) const {
+    std::vector<uint> which;
+    for (uint i = 0; i < info->index_add_count; i++) {
+        uint index = 0;
+        while (index < altered->s->keys && !same_name(altered->key_info[index], added_key(info, i)))
+            index++;
+        if (index == altered->s->keys) return nullptr;
+        which.push_back(index);
+        trees->push_back(open_.meta.tree_of(added_key(info, i)));
+    }
+    auto added = std::make_unique<OnlineIndexes>();
+    return added->init(altered, which, altered_encoding(altered)) ? std::move(added) : nullptr;
+}
+
 /* Follows the rows from here on. Nobody else has the table. */
-int ha_teak::begin_online(OnlineIndexes* added, const std::vector<uint32_t>& trees) {
-    if (int error = ready()) return error;
-    return added->build.begin(ha_thd(), open_.table, open_.table, trees);
+int InplaceAlter::begin_online(OnlineIndexes* added, const std::vector<uint32_t>& trees) {
+    if (int error = use_.ready()) return error;
+    return added->build.begin(open_.thd(), open_.core, open_.core, trees);
 }
 
 /* Fills the trees, and goes on until few rows are left that were changed meanwhile. The error is set. */
-int ha_teak::build_online(TABLE* altered, OnlineIndexes* added) {
-    int error = ready();
+int InplaceAlter::build_online(TABLE* altered, OnlineIndexes* added) {
+    int error = use_.ready();
     if (!error)
         error = with_entries(*added, [&](const RowReading& reading) {
-            return added->build.run(ha_thd(), session(), reading, estimate_rows_upper_bound(),
+            return added->build.run(open_.thd(), use_.session(), reading, file_.estimate_rows_upper_bound(),
                                     {"Building indexes", "Applying changes to indexes"});
         });
     if (error) tell_online_error(altered, *added, error);
@@ -113,34 +129,37 @@ int ha_teak::build_online(TABLE* altered, OnlineIndexes* added) {
 }
 
 /* What is left when nobody else has the table. The error is set. */
-int ha_teak::finish_online(TABLE* altered, OnlineIndexes* added) {
-    int error = with_entries(*added, [&](const RowReading& reading) { return added->build.finish(ha_thd(), reading); });
+int InplaceAlter::finish_online(TABLE* altered, OnlineIndexes* added) {
+    int error =
+        with_entries(*added, [&](const RowReading& reading) { return added->build.finish(open_.thd(), reading); });
     if (error) tell_online_error(altered, *added, error);
     return error;
 }
 
-template <typename Action> int ha_teak::with_entries(const OnlineIndexes& added, const Action& action) {
+template <typename Action> int InplaceAlter::with_entries(const OnlineIndexes& added, const Action& action) {
     MY_BITMAP columns;
-    if (my_bitmap_init(&columns, nullptr, table->s->fields)) return HA_ERR_OUT_OF_MEM;
-    note_columns(added.indexes(), &columns);
-    EntryReader entries(ha_thd(), table, {&rows_, &primary_, &added.indexes(), &columns, table->s->rec_buff_length});
+    if (my_bitmap_init(&columns, nullptr, open_.table->s->fields)) return HA_ERR_OUT_OF_MEM;
+    open_.note_columns(added.indexes(), &columns);
+    EntryReader entries(open_.thd(), open_.table,
+                        {&open_.rows, &open_.primary, &added.indexes(), &columns, open_.table->s->rec_buff_length});
     int error = action(entries.reading());
     my_bitmap_free(&columns);
     return error;
 }
 
 /* Of two rows with one key the values are those that one of them had in the snapshot in which they were met. */
-void ha_teak::tell_online_error(TABLE* altered, const OnlineIndexes& added, int error) {
-    if (ha_thd()->is_error()) return;
+void InplaceAlter::tell_online_error(TABLE* altered, const OnlineIndexes& added, int error) {
+    if (open_.thd()->is_error()) return;
     uint part;
     const teak_entry_view entry = added.build.duplicate(&part);
     teak_bytes row, pk{nullptr, 0};
-    if (error == HA_ERR_FOUND_DUPP_KEY)
-        pk = added.indexes()[part]->primary_of(entry, pk_scratch_.data(), pk_scratch_.size());
-    if (!pk.len || !added.build.row(pk, &row) || !show_row(pk, row)) {
-        print_error(error, MYF(0));
+    std::vector<uchar> scratch(open_.primary.max_size());
+    if (error == HA_ERR_FOUND_DUPP_KEY) pk = added.indexes()[part]->primary_of(entry, scratch.data(), scratch.size());
+    Buffer blobs;
+    if (!pk.len || !added.build.row(pk, &row) || !open_.show_row(pk, row, &file_, &blobs)) {
+        file_.print_error(error, MYF(0));
         return;
     }
-    memcpy(altered->record[0], table->record[0], altered->s->reclength);
+    memcpy(altered->record[0], open_.table->record[0], altered->s->reclength);
     print_keydup_error(altered, added.key(part), MYF(0));
 }

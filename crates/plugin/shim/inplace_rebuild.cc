@@ -66,25 +66,26 @@ bool adds_counter(const TABLE* altered, const Alter_inplace_info* info) {
 } // namespace
 
 /* The statement asks for it, or blocks and rows cannot stay as they are. */
-bool ha_teak::needs_rebuild(const TABLE* altered, const Alter_inplace_info* info) const {
-    return info->handler_flags & kRebuilds || changes_form(table, info->create_info) || !same_primary(table, altered);
+bool InplaceAlter::needs_rebuild(const TABLE* altered, const Alter_inplace_info* info) const {
+    return info->handler_flags & kRebuilds || changes_form(open_.table, info->create_info) ||
+           !same_primary(open_.table, altered);
 }
 
-enum_alter_inplace_result ha_teak::check_rebuild(TABLE* altered, Alter_inplace_info* info) {
+enum_alter_inplace_result InplaceAlter::check_rebuild(TABLE* altered, Alter_inplace_info* info) {
     const alter_table_operations wanted = info->handler_flags;
     /* Rows cannot be looked at for their parents before they are written. */
-    if (wanted & kVirtualColumns || verifies_constraints() || open_.disabled_indexes || open_.meta.discarded ||
+    if (wanted & kVirtualColumns || constraints_.has_to_verify() || open_.disabled_indexes || open_.meta.discarded ||
         has_odd_options(info->create_info) || has_odd_keys(altered, info))
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     if (info->ignore && wanted & (ALTER_ADD_PK_INDEX | ALTER_COLUMN_NOT_NULLABLE)) {
         info->unsupported_reason = my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_IGNORE);
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
-    if (wanted & ALTER_COLUMN_NOT_NULLABLE && !ha_thd()->is_strict_mode()) {
+    if (wanted & ALTER_COLUMN_NOT_NULLABLE && !open_.thd()->is_strict_mode()) {
         info->unsupported_reason = "without strict sql_mode a copy gives other values for NULL";
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
-    if (moves(table->s->option_struct, info->create_info->option_struct)) {
+    if (moves(open_.table->s->option_struct, info->create_info->option_struct)) {
         info->unsupported_reason = "IN_MEMORY says where all rows are";
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
@@ -92,15 +93,15 @@ enum_alter_inplace_result ha_teak::check_rebuild(TABLE* altered, Alter_inplace_i
         info->unsupported_reason = my_get_err_msg(ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_AUTOINC);
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
-    if (altered->s->primary_key == MAX_KEY && !primary_.hidden()) {
+    if (altered->s->primary_key == MAX_KEY && !open_.primary.hidden()) {
         info->unsupported_reason = my_get_err_msg(ER_PRIMARY_CANT_HAVE_NULL);
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
     }
     Rebuild rebuild;
-    if (!rebuild.init(table, altered, info->alter_info->create_list)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    if (!rebuild.init(open_.table, altered, info->alter_info->create_list)) return HA_ALTER_INPLACE_NOT_SUPPORTED;
     /* The server refuses some of these copies, with its words. */
-    if (changes_needed_values(rebuild.fields())) return HA_ALTER_INPLACE_NOT_SUPPORTED;
-    if (rebuild.fields().may_change_values() && (info->ignore || !ha_thd()->is_strict_mode())) {
+    if (constraints_.changes_needed_values(rebuild.fields())) return HA_ALTER_INPLACE_NOT_SUPPORTED;
+    if (rebuild.fields().may_change_values() && (info->ignore || !open_.thd()->is_strict_mode())) {
         if (!info->ignore)
             info->unsupported_reason = "without strict sql_mode a copy gives other values for those that do not fit";
         return HA_ALTER_INPLACE_NOT_SUPPORTED;
@@ -111,72 +112,75 @@ enum_alter_inplace_result ha_teak::check_rebuild(TABLE* altered, Alter_inplace_i
     return HA_ALTER_INPLACE_COPY_NO_LOCK;
 }
 
-int ha_teak::begin_rebuild(TABLE* altered, const Alter_inplace_info* info, Rebuild* rebuild) {
-    if (int error = ready()) return error;
-    if (!rebuild->init(table, altered, info->alter_info->create_list)) return HA_ERR_UNSUPPORTED;
-    return rebuild->begin(ha_thd(), open_.table);
+int InplaceAlter::begin_rebuild(TABLE* altered, const Alter_inplace_info* info, Rebuild* rebuild) {
+    if (int error = use_.ready()) return error;
+    if (!rebuild->init(open_.table, altered, info->alter_info->create_list)) return HA_ERR_UNSUPPORTED;
+    return rebuild->begin(open_.thd(), open_.core);
 }
 
 /* Fills the new table, and goes on until few rows are left that were changed meanwhile. The error is set. */
-int ha_teak::run_rebuild(TABLE* altered, Rebuild* rebuild) {
-    int error = ready();
+int InplaceAlter::run_rebuild(TABLE* altered, Rebuild* rebuild) {
+    int error = use_.ready();
     if (!error)
-        error = rebuild->with_reading(ha_thd(), {table, &rows_, &primary_}, [&](const RowReading& reading) {
-            return rebuild->build.run(ha_thd(), session(), reading, estimate_rows_upper_bound(), kStages);
-        });
+        error = rebuild->with_reading(open_.thd(), {open_.table, &open_.rows, &open_.primary},
+                                      [&](const RowReading& reading) {
+                                          return rebuild->build.run(open_.thd(), use_.session(), reading,
+                                                                    file_.estimate_rows_upper_bound(), kStages);
+                                      });
     if (error) tell_rebuild_error(altered, rebuild, error);
     return error;
 }
 
 /* What is left when nobody else has the table. The error is set. */
-int ha_teak::finish_rebuild(TABLE* altered, Rebuild* rebuild) {
-    int error = rebuild->with_reading(ha_thd(), {table, &rows_, &primary_}, [&](const RowReading& reading) {
-        return rebuild->build.finish(ha_thd(), reading);
-    });
+int InplaceAlter::finish_rebuild(TABLE* altered, Rebuild* rebuild) {
+    int error =
+        rebuild->with_reading(open_.thd(), {open_.table, &open_.rows, &open_.primary},
+                              [&](const RowReading& reading) { return rebuild->build.finish(open_.thd(), reading); });
     if (error) tell_rebuild_error(altered, rebuild, error);
     return error;
 }
 
 /* Gives rows of now to `meets`, in the order of their keys, until it is true of one. */
-template <typename Meets> void ha_teak::find_row(const Meets& meets) {
-    WholeRows whole(table, statement_.reads_snapshot);
-    if (teak_open_snapshot(session()) != TEAK_OK || ha_rnd_init(true) != 0) return;
-    while (!thd_kill_level(ha_thd()) && ha_rnd_next(table->record[0]) == 0 && !meets())
+template <typename Meets> void InplaceAlter::find_row(const Meets& meets) {
+    WholeRows whole(open_.table, use_.statement.reads_snapshot);
+    if (teak_open_snapshot(use_.session()) != TEAK_OK || file_.ha_rnd_init(true) != 0) return;
+    while (!thd_kill_level(open_.thd()) && file_.ha_rnd_next(open_.table->record[0]) == 0 && !meets())
         ;
-    ha_rnd_end();
+    file_.ha_rnd_end();
 }
 
 /* InnoDB's errors. Several threads have read the rows, so which is the first, and its number, takes a scan in the order
    of their keys; nobody's row may be it any more. */
-void ha_teak::tell_of_null(const Rebuild* rebuild) {
+void InplaceAlter::tell_of_null(const Rebuild* rebuild) {
     const Field* found = nullptr;
     ulong row = 0;
     find_row([&] {
         row++;
-        found = rebuild->refused(table->record[0]);
+        found = rebuild->refused(open_.table->record[0]);
         return found != nullptr;
     });
     if (found) {
-        ha_thd()->get_stmt_da()->reset_current_row_for_warning(static_cast<int>(row));
-        my_printf_error(WARN_DATA_TRUNCATED, ER_THD(ha_thd(), WARN_DATA_TRUNCATED), MYF(0), found->field_name.str, row);
+        open_.thd()->get_stmt_da()->reset_current_row_for_warning(static_cast<int>(row));
+        my_printf_error(WARN_DATA_TRUNCATED, ER_THD(open_.thd(), WARN_DATA_TRUNCATED), MYF(0), found->field_name.str,
+                        row);
     }
     my_error(ER_INVALID_USE_OF_NULL, MYF(0));
 }
 
 /* The copy's error, with the number of a row that was written meanwhile; if that is gone the number is wrong. */
-void ha_teak::tell_of_value(Rebuild* rebuild) {
-    THD* thd = ha_thd();
+void InplaceAlter::tell_of_value(Rebuild* rebuild) {
+    THD* thd = open_.thd();
     const ulonglong options = thd->variables.option_bits;
     thd->variables.option_bits &= ~OPTION_SQL_NOTES; /* they were given */
     thd->get_stmt_da()->reset_current_row_for_warning(0);
-    find_row([&] { return !rebuild->convert(table->record[0]); });
+    find_row([&] { return !rebuild->convert(open_.table->record[0]); });
     thd->variables.option_bits = options;
     if (!thd->is_error()) rebuild->tell_refused_value();
 }
 
-void ha_teak::tell_rebuild_error(TABLE* altered, Rebuild* rebuild, int error) {
+void InplaceAlter::tell_rebuild_error(TABLE* altered, Rebuild* rebuild, int error) {
     KEY* key;
-    if (ha_thd()->is_error()) return;
+    if (open_.thd()->is_error()) return;
     if (rebuild->has_met_null())
         tell_of_null(rebuild);
     else if (rebuild->has_refused_value())
@@ -184,43 +188,45 @@ void ha_teak::tell_rebuild_error(TABLE* altered, Rebuild* rebuild, int error) {
     else if (error == HA_ERR_FOUND_DUPP_KEY && rebuild->restore_duplicate(altered, &key) && key)
         print_keydup_error(altered, key, MYF(0));
     else
-        print_error(error, MYF(0));
+        file_.print_error(error, MYF(0));
 }
 
 /* Puts the new tables of `parts`, a list that ends with nullptr, in place of the old ones, in one step. */
-int ha_teak::commit_rebuilt(TABLE* altered, const Alter_inplace_info* info, inplace_alter_handler_ctx* const* parts) {
+int InplaceAlter::commit_rebuilt(TABLE* altered, const Alter_inplace_info* info,
+                                 inplace_alter_handler_ctx* const* parts) {
     std::vector<AlteredTable*> contexts;
     std::vector<teak_replacement> replacements;
     Relinks relinks;
     /* A partitioned table has no constraints. */
-    if (int error = relink(context_of(*parts)->constraints, &relinks)) return error;
+    if (int error = context_of(*parts)->alter->constraints_.relink(&relinks)) return error;
     for (; *parts; parts++) {
         AlteredTable* const context = context_of(*parts);
-        ha_teak* const handler = context->handler;
+        InplaceAlter* const part = context->alter;
         /* Once more: without a lock a transaction may have been prepared since the statement began. */
-        if (int error = handler->prepare_change(ha_thd())) return error;
-        if (int error = handler->finish_rebuild(altered, context->rebuild.get())) return error;
+        if (int error = part->use_.prepare_change(open_.thd())) return error;
+        if (int error = part->finish_rebuild(altered, context->rebuild.get())) return error;
         teak_table_statistics now;
-        teak_table_get_statistics(handler->open_.table, &now);
+        teak_table_get_statistics(part->open_.core, &now);
         uint64_t counter = 0;
-        if (int error = handler->wanted_counter(info, &counter)) return error;
+        if (int error = part->wanted_counter(info, &counter)) return error;
         const std::string& name = context->rebuild->name();
-        replacements.push_back({bytes_of(handler->name_.c_str()), bytes_of(name.c_str()),
+        replacements.push_back({bytes_of(part->open_.name), bytes_of(name.c_str()),
                                 counter ? counter : static_cast<uint64_t>(now.next_counter)});
         contexts.push_back(context);
     }
     for (AlteredTable* context : contexts) {
         context->rebuild->close();
-        context->handler->close_table();
+        context->alter->open_.close();
     }
-    int error = fail(teak_tables_replace(plugin.engine, {replacements.data(), replacements.size()}, relinks.all()));
+    int error =
+        open_.fail(teak_tables_replace(plugin.engine, {replacements.data(), replacements.size()}, relinks.all()));
     for (AlteredTable* context : contexts) {
-        context->handler->share_->generation++;
+        context->alter->open_.share->generation++;
         if (!error) {
             context->rebuild->note_replaced();
             continue;
         }
-        int reopened = context->handler->open_table();
+        int reopened = context->alter->open_.open();
         if (!error) error = reopened;
     }
     return error;
