@@ -9,6 +9,8 @@
     table_statistics.h   what the optimizer is told of it
     constraint_keeper.h  its foreign keys
     inplace_alter.h      an ALTER in place
+    index_build.h        indexes, from all rows
+    table_check.h        CHECK TABLE, REPAIR TABLE, OPTIMIZE TABLE
 
   What remains here are the scans and the changes of single rows, whose state is the server's own (`handler`), and its
   questions. Transactions are the handlerton's (handlerton.cc).
@@ -19,7 +21,7 @@
   ha_teak_entries.cc     entries to be looked at closer ha_teak_costs.cc   what the optimizer asks
   ha_teak_foreign.cc     questions about foreign keys   ha_teak_alter.cc   ALTER TABLE, handed on
   ha_teak_exports.cc     single tables, out and in      ha_teak_memory.cc  what a restart has taken
-  ha_teak_results.cc     the query cache                ha_teak_check.cc   CHECK TABLE, REPAIR TABLE
+  ha_teak_results.cc     the query cache
 */
 #ifndef HA_TEAK_H
 #define HA_TEAK_H
@@ -40,8 +42,6 @@ extern std::atomic<uint64_t> passed_rows;
 /* ha_teak_exports.cc: where FLUSH TABLES ... FOR EXPORT puts a table. */
 std::string export_path(const std::string& name);
 
-class CheckReport;  /* ha_teak_check.cc */
-struct EntryTarget; /* row_scan.h */
 class InplaceAlter; /* inplace_alter.h */
 
 } // namespace teak
@@ -172,11 +172,18 @@ class ha_teak final : public handler {
     char* get_foreign_key_create_info() override;
     void free_foreign_key_create_info(char* text) override;
 
+    /* ---- for its parts */
     teak::ConstraintKeeper& constraints() { return constraints_; }
-    /* rnd_pos of a row that a look has found and locked to be changed: as it is now, however old the snapshot is. */
+    /* What ha_rnd_pos does, for those here who know a row by its key. Returns an HA_ERR_ code. */
+    int read_row(uchar* buf, teak_bytes pk);
+    /* The same of a row that a look has found and locked to be changed: as it is now, however old the snapshot is. */
     int read_held_row(uchar* buf, teak_bytes pk);
+    /* Of the row delivered last, also by a scan that has ended. */
+    teak_bytes current_key() const { return teak::bytes_of(current_pk_.data(), current_pk_length_); }
+    /* DISABLE KEYS leaves alone an index that keeps rows apart, or that AUTO_INCREMENT or a foreign key needs. */
+    bool may_be_disabled(uint index) const;
 
-    /* ---- CHECK TABLE, REPAIR TABLE (ha_teak_check.cc) */
+    /* ---- CHECK TABLE, REPAIR TABLE (table_check.h) */
     int check(THD* thd, HA_CHECK_OPT* options) override;
     int repair(THD* thd, HA_CHECK_OPT* options) override;
 
@@ -202,32 +209,17 @@ class ha_teak final : public handler {
     void make_buffers();
     bool is_sequence() const { return open_.is_sequence(); }
     bool may_sort() const;
-    bool may_be_disabled(uint index) const;
     teak::InplaceAlter& alter();
     int alter_indexes(ulonglong disabled, ulonglong renewed);
     int build_indexes(ulonglong indexes);
-    int build(const std::vector<const teak::IndexCodec*>& indexes, const std::vector<uint32_t>& trees);
     int end_append();
-    int read_duplicate(teak_bytes pk);
     void show_duplicate(const teak_duplicate& duplicate);
-    int feed(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
-    int feed_by_threads(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
-    int feed_record_by_record(const teak::EntryTarget& target, const std::vector<const teak::IndexCodec*>& indexes);
-    int renew_rows(THD* thd);
-    int check_trees(uint32_t first, size_t count, uint32_t depth, uint64_t* entries, teak::CheckReport* report);
-    int check_entries(const std::vector<uint>& indexes, teak::CheckReport* report);
-    int begin_comparison(const std::vector<uint>& indexes, uint64_t sort_bytes, teak_check** out);
-    int renew_indexes(ulonglong indexes);
-    uint nth_index(ulonglong indexes, uint n) const;
-    std::string readable_key(teak_bytes pk);
-    struct Differences;
     void defer_indexes();
     int set_counter(THD* thd, ulonglong value);
     int insert_row(const uchar* record, teak_bytes pk, teak_bytes row, size_t entries, uint32_t flags,
                    bool constrained);
     int change_row(const uchar* before, const uchar* after, teak_bytes old_pk, teak_bytes new_pk, size_t entries,
                    bool rewrites, bool constrained);
-    int check_parents(teak::CheckReport* report);
 
     /* reading */
     enum class Direction : uint8_t { Forward, Backward };
@@ -258,7 +250,6 @@ class ha_teak final : public handler {
     bool reads_virtual() const;
     void count_passed(ulonglong rows);
     void end_filter();
-    int read_row(uchar* buf, teak_bytes pk);
     int deliver_whole(uchar* buf, teak_status status, const teak_entry_view& row);
     bool fills_record(const teak::IndexCodec& codec);
     int move(uchar* buf, Direction direction);

@@ -1,9 +1,11 @@
 /*
-  ALTER TABLE, as the server asks for it: inplace_alter.h does it.
+  ALTER TABLE, as the server asks for it, and what it says of whole tables beside: inplace_alter.h and table_check.h do
+  it.
 */
 #include "ha_teak.h"
 #include "column_change.h"
 #include "inplace_alter.h"
+#include "table_check.h"
 
 using namespace teak;
 
@@ -41,4 +43,14 @@ bool ha_teak::inplace_alter_table(TABLE* altered, Alter_inplace_info* info) { re
 
 bool ha_teak::commit_inplace_alter_table(TABLE* altered, Alter_inplace_info* info, bool commit) {
     return commit ? alter().commit(altered, info) : alter().give_up(info);
+}
+
+int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
+    return TableCheck(*this, open_, use_, constraints_).check(thd, options);
+}
+
+int ha_teak::repair(THD* thd, HA_CHECK_OPT*) { return TableCheck(*this, open_, use_, constraints_).repair(thd); }
+
+int ha_teak::optimize(THD* thd, HA_CHECK_OPT* options) {
+    return TableCheck(*this, open_, use_, constraints_).optimize(thd, options);
 }

@@ -1,18 +1,17 @@
 /*
   Indexes that are not kept up row by row: ALTER TABLE ... DISABLE KEYS and ENABLE KEYS, and those of a table that ALTER
-  copies into. Both are built at the end, in one pass over the rows (teak_build).
+  copies into. Both are built at the end (index_build.h).
 
   Which indexes are disabled is in the table's metadata. DISABLE gives these indexes new empty trees; until ENABLE has
   made the built trees durable and said so, they count for nothing.
 */
 #include "ha_teak.h"
-#include "row_scan.h"
+#include "index_build.h"
 
 using namespace teak;
 
 namespace {
 
-constexpr ha_rows kRowsBetweenReports = 4096;
 /* Fewer rows than these are not worth another pass over them. */
 constexpr ha_rows kRowsToDefer = 1000;
 /* Fewer rows are not worth gathering. */
@@ -20,7 +19,6 @@ constexpr ha_rows kRowsToAppend = 64;
 
 } // namespace
 
-/* What DISABLE KEYS leaves alone: an index that keeps rows apart, or that AUTO_INCREMENT or a foreign key needs. */
 bool ha_teak::may_be_disabled(uint index) const {
     const KEY& key = table->key_info[index];
     return index != table->s->primary_key && !(key.flags & HA_NOSAME) && key.algorithm != HA_KEY_ALG_LONG_HASH &&
@@ -75,90 +73,12 @@ int ha_teak::build_indexes(ulonglong indexes) {
     std::vector<const IndexCodec*> codecs;
     for (uint i = 0; i < table->s->keys; i++)
         if (indexes & 1ULL << i) codecs.push_back(&open_.indexes[i]);
-    int error = build(codecs, open_.trees_of(indexes));
+    IndexBuild build(*this, open_, use_);
+    const int error = build.run(codecs, open_.trees_of(indexes));
     if (error != HA_ERR_FOUND_DUPP_KEY) return error;
-    use_.held.session->duplicate = {table, open_.index_of(open_.trees_of(indexes)[use_.statement.duplicate_part])};
+    use_.held.session->duplicate = {table, open_.index_of(open_.trees_of(indexes)[build.duplicate_part()])};
     ha_rnd_end();
     return error;
-}
-
-/* Fills `trees` with the entries that `indexes` make of the rows. */
-int ha_teak::build(const std::vector<const IndexCodec*>& indexes, const std::vector<uint32_t>& trees) {
-    teak_build* build = nullptr;
-    teak_status status = teak_build_new(open_.core, {trees.data(), trees.size()}, sort_buffer_bytes(ha_thd()), &build);
-    if (status != TEAK_OK) return fail(status);
-    THD* thd = ha_thd();
-    const char* before = thd_proc_info(thd, "Building indexes");
-    /* Two stages, reading the rows and loading what was sorted, unless a copy of the server's is under way, which has
-       one. */
-    const bool stages = !use_.statement.copies;
-    if (stages) thd_progress_init(thd, 2);
-    int error = feed({build, nullptr}, indexes);
-    if (!error) {
-        Progress progress{thd, teak_build_entries(build)};
-        if (stages) thd_progress_next_stage(thd);
-        status = teak_build_finish(build, Progress::report, &progress);
-        error = status == TEAK_DUPLICATE ? read_duplicate(teak_build_duplicate(build, &use_.statement.duplicate_part))
-                                         : fail(status);
-    }
-    if (stages) thd_progress_end(thd);
-    thd_proc_info(thd, before);
-    teak_build_free(build);
-    return error;
-}
-
-/* Gives the entries that `indexes` make of all rows to a build, or to a check. */
-int ha_teak::feed(const EntryTarget& target, const std::vector<const IndexCodec*>& indexes) {
-    /* Only the server can compute virtual columns, and only in its TABLE. */
-    return table->vfield ? feed_record_by_record(target, indexes) : feed_by_threads(target, indexes);
-}
-
-int ha_teak::feed_by_threads(const EntryTarget& target, const std::vector<const IndexCodec*>& indexes) {
-    if (int error = use_.ready()) return error;
-    MY_BITMAP columns;
-    if (my_bitmap_init(&columns, nullptr, table->s->fields)) return HA_ERR_OUT_OF_MEM;
-    open_.note_columns(indexes, &columns);
-    RowScan scan{{ha_thd(), std::max<ha_rows>(estimate_rows_upper_bound(), 1)},
-                 {&open_.rows, &open_.primary, &indexes, &columns, table->s->rec_buff_length}};
-    const teak_row_reader reader{RowScan::begin, RowScan::row, RowScan::end, RowScan::watch};
-    int error = fail(target.feed(use_.session(), &reader, &scan));
-    my_bitmap_free(&columns);
-    return error;
-}
-
-/* Two rows have one key: reads one of them, and leaves the scan open so that its BLOBs stay until it is shown. */
-int ha_teak::read_duplicate(teak_bytes pk) {
-    WholeRows whole(table, use_.statement.reads_latest);
-    if (int error = ha_rnd_init(false)) return error;
-    int error = read_row(table->record[0], pk);
-    return error ? error : HA_ERR_FOUND_DUPP_KEY;
-}
-
-int ha_teak::feed_record_by_record(const EntryTarget& target, const std::vector<const IndexCodec*>& indexes) {
-    WholeRows whole(table, target.build ? use_.statement.reads_latest : use_.statement.reads_snapshot);
-    Progress progress{ha_thd(), std::max<ha_rows>(estimate_rows_upper_bound(), 1)};
-    if (int error = ha_rnd_init(true)) return error;
-    int error;
-    ha_rows done = 0;
-    Buffer key, value;
-    while (!(error = ha_rnd_next(table->record[0]))) {
-        teak_bytes pk = bytes_of(current_pk_.data(), current_pk_length_);
-        for (uint32_t part = 0; part < indexes.size() && !error; part++) {
-            teak_entry entry;
-            if (!indexes[part]->encode(table->record[0], pk, &key, &value, &entry))
-                error = HA_ERR_OUT_OF_MEM;
-            else
-                error = fail(target.add(part, entry.key, entry.value));
-        }
-        if (error) break;
-        if (++done % kRowsBetweenReports == 0 && Progress::report(&progress, done)) {
-            error = HA_ERR_ABORTED_BY_USER;
-            break;
-        }
-    }
-    int ended = ha_rnd_end();
-    if (error == HA_ERR_END_OF_FILE) error = 0;
-    return error ? error : ended;
 }
 
 void ha_teak::start_bulk_insert(ha_rows rows, uint) {

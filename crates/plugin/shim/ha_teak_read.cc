@@ -462,7 +462,6 @@ int ha_teak::rnd_pos(uchar* buf, uchar* pos) {
     return status == TEAK_OK ? deliver_row(buf, row) : fail(status);
 }
 
-/* What ha_rnd_pos does, for those here who know a row by its key. */
 int ha_teak::read_row(uchar* buf, teak_bytes pk) {
     if (int error = use_.ready()) return error;
     if (!open_.cursor_of(0)) return HA_ERR_OUT_OF_MEM;

@@ -1,5 +1,5 @@
 /*
-  All rows of a table made into entries of its indexes: for builds (ha_teak_keys.cc) and for checks (ha_teak_check.cc).
+  All rows of a table made into entries of its indexes: for builds (index_build.h) and for checks (table_check.h).
 */
 #ifndef TEAK_ROW_SCAN_H
 #define TEAK_ROW_SCAN_H

@@ -67,7 +67,6 @@ class TableUse {
         bool reads_snapshot = false;     /* rows as of the snapshot, whatever the statement would read */
         bool semi_consistent = false;    /* a scan looks at rows that others have locked before it waits for them */
         ulonglong deferred_indexes = 0;  /* to be built at the end of the bulk insert */
-        uint32_t duplicate_part = 0;     /* of a build: which index two rows have one key of */
     };
     Statement statement;
 

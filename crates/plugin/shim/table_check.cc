@@ -1,25 +1,10 @@
 /*
-  CHECK TABLE, REPAIR TABLE and OPTIMIZE TABLE.
-
-    QUICK       every block on disk
-    default     and how the trees fit together, and whether each index has as many entries as there are rows
-    EXTENDED    and every entry of every index against the rows, both ways: what the rows make is summed up as what
-                there is is, in one pass over each; only for an index that differs are the entries sorted and compared
-                one by one, to name the first of them
-
-  A check sees the table at one snapshot and holds nobody up. REPAIR builds new indexes beside the old ones and then
-  puts them in their place in one step: a crash, or rows that a unique index must not have, leave everything as it was.
-
-  OPTIMIZE packs the table's trees in place, beside readers and writers, and refreshes its statistics; rows of older
-  layouts are put into the newest one before. What only another copy of the rows gives back is rebuilt by an ALTER: keys
-  of earlier builds that are cut, a unique index that could not be built, and rows of older layouts where nothing is
-  logged.
+  See table_check.h.
 */
+#include "table_check.h"
 #include "ha_teak.h"
+#include "index_build.h"
 #include "orphan_search.h"
-#include "row_scan.h"
-
-using namespace teak;
 
 namespace teak {
 
@@ -64,7 +49,6 @@ class CheckReport {
     const TABLE* table_;
     ulonglong found_ = 0;
 };
-} // namespace teak
 
 namespace {
 
@@ -141,13 +125,14 @@ class IndexComparison {
 } // namespace
 
 /* Names the differences of some indexes. */
-struct ha_teak::Differences {
-    ha_teak* handler;
+struct TableCheck::Differences {
+    TableCheck* of;
     CheckReport* report;
     const std::vector<uint>* indexes;
     Progress progress;
     std::vector<uint> shown;
     Buffer wanted, found;
+    std::vector<uchar> scratch; /* for a key of a row */
 
     static int watch(void* context, uint64_t done) {
         return Progress::report(&static_cast<Differences*>(context)->progress, done);
@@ -157,9 +142,9 @@ struct ha_teak::Differences {
     }
 
     int take(const teak_difference& difference) {
-        TABLE* table = handler->table;
+        TABLE* table = of->open_.table;
         const uint index = (*indexes)[difference.part];
-        const IndexCodec& codec = handler->open_.indexes[index];
+        const IndexCodec& codec = of->open_.indexes[index];
         if (difference.kind == TEAK_ENTRY_OTHER) {
             uchar* a = wanted.room(table->s->rec_buff_length);
             uchar* b = found.room(table->s->rec_buff_length);
@@ -169,10 +154,9 @@ struct ha_teak::Differences {
             if (a && b && codec.says_the_same(difference.key, difference.wanted, difference.found, a, b)) return 1;
         }
         const teak_bytes value = difference.kind == TEAK_ENTRY_MISSING ? difference.wanted : difference.found;
-        const teak_bytes pk =
-            codec.primary_of({difference.key, value}, handler->pk_scratch_.data(), handler->pk_scratch_.size());
+        const teak_bytes pk = codec.primary_of({difference.key, value}, scratch.data(), scratch.size());
         const char* name = table->key_info[index].name.str;
-        const std::string row = handler->readable_key(pk);
+        const std::string row = of->readable_key(pk);
         if (difference.kind == TEAK_ENTRY_MISSING)
             report->damage("index '%s' has no entry for the row %s", name, row.c_str());
         else if (difference.kind == TEAK_ENTRY_UNEXPECTED)
@@ -184,19 +168,19 @@ struct ha_teak::Differences {
 };
 
 /* A row's key for people: as in messages about duplicates, or as bytes. */
-std::string ha_teak::readable_key(teak_bytes pk) {
-    const uint index = table->s->primary_key;
+std::string TableCheck::readable_key(teak_bytes pk) const {
+    const uint index = open_.table->s->primary_key;
     bool restores = index != MAX_KEY;
     if (restores)
         for (const KeyPartCodec& part : open_.primary.key().parts())
             restores &= part.restorable;
-    if (restores && open_.primary.decode(pk, table->record[0])) {
+    if (restores && open_.primary.decode(pk, open_.table->record[0])) {
         char buffer[MAX_KEY_LENGTH];
         String text(buffer, sizeof buffer, system_charset_info);
         text.length(0);
-        MY_BITMAP* before = tmp_use_all_columns(table, &table->read_set);
-        key_unpack(&text, table, &table->key_info[index]);
-        tmp_restore_column_map(&table->read_set, before);
+        MY_BITMAP* before = tmp_use_all_columns(open_.table, &open_.table->read_set);
+        key_unpack(&text, open_.table, &open_.table->key_info[index]);
+        tmp_restore_column_map(&open_.table->read_set, before);
         return "'" + std::string(text.ptr(), std::min<size_t>(text.length(), 100)) + "'";
     }
     std::string text = index == MAX_KEY ? "number 0x" : "with key 0x";
@@ -208,15 +192,15 @@ std::string ha_teak::readable_key(teak_bytes pk) {
     return text;
 }
 
-int ha_teak::optimize(THD* thd, HA_CHECK_OPT* options) {
+int TableCheck::optimize(THD* thd, HA_CHECK_OPT* options) {
     if (open_.meta.discarded) {
-        my_error(ER_TABLESPACE_DISCARDED, MYF(0), table->s->table_name.str);
+        my_error(ER_TABLESPACE_DISCARDED, MYF(0), open_.table->s->table_name.str);
         return HA_ADMIN_CORRUPT;
     }
     if (open_.has_cut_keys() || open_.unbuilt_unique != MAX_KEY) return HA_ADMIN_TRY_ALTER;
     const bool renews = open_.rows.has_layouts();
-    if (renews && (open_.temporary || lives_in_memory(table->s->option_struct))) return HA_ADMIN_TRY_ALTER;
-    CheckReport report(thd, table);
+    if (renews && (open_.temporary || lives_in_memory(open_.table->s->option_struct))) return HA_ADMIN_TRY_ALTER;
+    CheckReport report(thd, open_.table);
     Stage stage(thd, "Packing table", renews ? 2 : 1);
     int error = use_.ready();
     if (!error && renews) {
@@ -225,9 +209,9 @@ int ha_teak::optimize(THD* thd, HA_CHECK_OPT* options) {
     }
     if (!error) {
         Progress progress{thd, std::max<ulonglong>(teak_table_packing_steps(open_.core), 1)};
-        error = fail(teak_table_pack(use_.session(), open_.core, Progress::report, &progress));
+        error = open_.fail(teak_table_pack(use_.session(), open_.core, Progress::report, &progress));
     }
-    if (!error) return analyze(thd, options);
+    if (!error) return file_.analyze(thd, options);
     if (thd_kill_level(thd) != THD_IS_NOT_KILLED) {
         my_error(ER_QUERY_INTERRUPTED, MYF(0));
         return HA_ADMIN_FAILED;
@@ -243,48 +227,48 @@ int ha_teak::optimize(THD* thd, HA_CHECK_OPT* options) {
 
 /* Puts rows of older layouts into the newest one. The layouts stay: old snapshots see rows of theirs, and so may a
    recovery. */
-int ha_teak::renew_rows(THD* thd) {
+int TableCheck::renew_rows(THD* thd) {
     teak_tree_statistics statistics{};
     teak_tree_get_statistics(open_.core, 0, &statistics);
     Renewal renewal{{thd, std::max<ulonglong>(statistics.leaves, 1)}, &open_.rows, {}, {}, {}};
-    if (!renewal.record.room(table->s->rec_buff_length)) return HA_ERR_OUT_OF_MEM;
-    return fail(teak_table_rewrite(use_.session(), open_.core, Renewal::row, Renewal::watch, &renewal));
+    if (!renewal.record.room(open_.table->s->rec_buff_length)) return HA_ERR_OUT_OF_MEM;
+    return open_.fail(teak_table_rewrite(use_.session(), open_.core, Renewal::row, Renewal::watch, &renewal));
 }
 
 /* Looks at `count` trees from `first` on; `entries`: of each. */
-int ha_teak::check_trees(uint32_t first, size_t count, uint32_t depth, uint64_t* entries, CheckReport* report) {
+int TableCheck::check_trees(uint32_t first, size_t count, uint32_t depth, uint64_t* entries, CheckReport* report) {
     ulonglong leaves = 0;
     for (size_t tree = first; tree < first + count; tree++) {
         teak_tree_statistics statistics{};
         if (teak_tree_get_statistics(open_.core, static_cast<uint32_t>(tree), &statistics) == TEAK_OK)
             leaves += statistics.leaves;
     }
-    StructureCheck check{{ha_thd(), std::max<ulonglong>(leaves, 1)}, report};
+    StructureCheck check{{open_.thd(), std::max<ulonglong>(leaves, 1)}, report};
     teak_table_check_result result;
-    return fail(teak_table_check(use_.session(), open_.core, first, depth, StructureCheck::note, StructureCheck::watch,
-                                 &check, {entries, count}, &result));
+    return open_.fail(teak_table_check(use_.session(), open_.core, first, depth, StructureCheck::note,
+                                       StructureCheck::watch, &check, {entries, count}, &result));
 }
 
-int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
+int TableCheck::check(THD* thd, HA_CHECK_OPT* options) {
     if (open_.meta.discarded) {
-        my_error(ER_TABLESPACE_DISCARDED, MYF(0), table->s->table_name.str);
+        my_error(ER_TABLESPACE_DISCARDED, MYF(0), open_.table->s->table_name.str);
         return HA_ADMIN_CORRUPT;
     }
     const bool quick = options->flags & T_QUICK;
     const bool extended = !quick && options->flags & T_EXTEND;
-    CheckReport report(thd, table);
-    const size_t constraints = quick ? 0 : constraints_.keys().own.size();
+    CheckReport report(thd, open_.table);
+    const size_t constraints = quick ? 0 : keeper_.keys().own.size();
     Stage stage(thd, "Checking table", (extended ? kExtendedStages : kCheckStages) + static_cast<uint>(constraints));
     int error = use_.ready();
-    if (!error) error = fail(teak_open_snapshot(use_.session()));
+    if (!error) error = open_.fail(teak_open_snapshot(use_.session()));
     std::vector<uint64_t> entries(teak_table_trees(open_.core), 0);
     const uint32_t depth = quick ? TEAK_CHECK_BLOCKS : TEAK_CHECK_STRUCTURE;
     if (!error) error = check_trees(0, entries.size(), depth, entries.data(), &report);
     if (open_.unbuilt_unique != MAX_KEY) report.damage("%.400s", open_.unbuilt_unique_text().c_str());
     std::vector<uint> indexes;
-    for (uint i = 0; i < table->s->keys && !error; i++) {
-        if (i == table->s->primary_key || i == open_.unbuilt_unique) continue;
-        const char* name = table->key_info[i].name.str;
+    for (uint i = 0; i < open_.table->s->keys && !error; i++) {
+        if (i == open_.table->s->primary_key || i == open_.unbuilt_unique) continue;
+        const char* name = open_.table->key_info[i].name.str;
         if (use_.is_idle(i)) {
             report.tell(
                 Sql_condition::WARN_LEVEL_NOTE,
@@ -309,49 +293,50 @@ int ha_teak::check(THD* thd, HA_CHECK_OPT* options) {
 }
 
 /* Compares every entry of `indexes` with the rows. */
-int ha_teak::check_entries(const std::vector<uint>& indexes, CheckReport* report) {
+int TableCheck::check_entries(const std::vector<uint>& indexes, CheckReport* report) {
     std::vector<uint> differing;
     {
         IndexComparison sums;
-        thd_progress_next_stage(ha_thd());
+        thd_progress_next_stage(open_.thd());
         if (int error = begin_comparison(indexes, 0, &sums.handle)) return error;
-        thd_progress_next_stage(ha_thd());
-        Progress progress{ha_thd(), std::max<ulonglong>(estimate_rows_upper_bound() * indexes.size(), 1)};
+        thd_progress_next_stage(open_.thd());
+        Progress progress{open_.thd(), std::max<ulonglong>(file_.estimate_rows_upper_bound() * indexes.size(), 1)};
         std::vector<teak_index_count> counts(indexes.size());
-        if (int error = fail(teak_check_sums(use_.session(), sums.handle, Progress::report, &progress,
-                                             {counts.data(), counts.size()})))
+        if (int error = open_.fail(teak_check_sums(use_.session(), sums.handle, Progress::report, &progress,
+                                                   {counts.data(), counts.size()})))
             return error;
         for (size_t i = 0; i < indexes.size(); i++)
             if (!counts[i].equal) differing.push_back(indexes[i]);
     }
     if (differing.empty()) return 0;
     IndexComparison named;
-    if (int error = begin_comparison(differing, sort_buffer_bytes(ha_thd()), &named.handle)) return error;
+    if (int error = begin_comparison(differing, sort_buffer_bytes(open_.thd()), &named.handle)) return error;
     Differences differences{this,
                             report,
                             &differing,
-                            {ha_thd(), std::max<ulonglong>(estimate_rows_upper_bound() * differing.size(), 1)},
+                            {open_.thd(), std::max<ulonglong>(file_.estimate_rows_upper_bound() * differing.size(), 1)},
                             std::vector<uint>(differing.size(), 0),
                             {},
-                            {}};
-    return fail(
+                            {},
+                            std::vector<uchar>(open_.primary.max_size())};
+    return open_.fail(
         teak_check_differences(use_.session(), named.handle, Differences::each, Differences::watch, &differences));
 }
 
 /* Whether each row has the parents that foreign keys want: as of the snapshot, in which all transactions are whole. */
-int ha_teak::check_parents(CheckReport* report) {
-    THD* thd = ha_thd();
-    if (int error = constraints_.know()) return error;
-    for (const ForeignKey& key : constraints_.keys().own) {
+int TableCheck::check_parents(CheckReport* report) {
+    THD* thd = open_.thd();
+    if (int error = keeper_.know()) return error;
+    for (const ForeignKey& key : keeper_.keys().own) {
         const std::string name = key.name();
-        const uint index = index_on(table, key.columns, nullptr);
+        const uint index = index_on(open_.table, key.columns, nullptr);
         if (index == MAX_KEY || use_.is_idle(index)) {
             report->tell(Sql_condition::WARN_LEVEL_WARN,
                          "constraint '%s' cannot be checked: the table has no index of its columns", name.c_str());
             continue;
         }
         OrphanSearch search(key);
-        if (int error = search.open(thd, table, open_.core, open_.meta)) return error;
+        if (int error = search.open(thd, open_.table, open_.core, open_.meta)) return error;
         if (!search.has_parent()) {
             const TableName parent(key.parent);
             report->tell(Sql_condition::WARN_LEVEL_WARN,
@@ -361,7 +346,8 @@ int ha_teak::check_parents(CheckReport* report) {
             continue;
         }
         thd_progress_next_stage(thd);
-        if (int error = search.run(use_.session(), OrphanSearch::Snapshot, kShownOrphans, estimate_rows_upper_bound()))
+        if (int error =
+                search.run(use_.session(), OrphanSearch::Snapshot, kShownOrphans, file_.estimate_rows_upper_bound()))
             return error;
         for (const std::string& orphan : search.found())
             report->tell(Sql_condition::WARN_LEVEL_WARN, "constraint '%s' is not met: there is no parent of %.300s",
@@ -374,28 +360,24 @@ int ha_teak::check_parents(CheckReport* report) {
 }
 
 /* A comparison that has all entries which the rows make. */
-int ha_teak::begin_comparison(const std::vector<uint>& indexes, uint64_t sort_bytes, teak_check** out) {
+int TableCheck::begin_comparison(const std::vector<uint>& indexes, uint64_t sort_bytes, teak_check** out) {
     std::vector<const IndexCodec*> codecs;
     std::vector<uint32_t> trees;
     for (uint index : indexes) {
         codecs.push_back(&open_.indexes[index]);
         trees.push_back(open_.tree_of(index));
     }
-    if (int error = fail(teak_check_new(open_.core, {trees.data(), trees.size()}, sort_bytes, out))) return error;
-    return feed({nullptr, *out}, codecs);
+    if (int error = open_.fail(teak_check_new(open_.core, {trees.data(), trees.size()}, sort_bytes, out))) return error;
+    return IndexBuild(file_, open_, use_).feed({nullptr, *out}, codecs);
 }
 
-/*
-  Builds all indexes anew from the rows, but those that DISABLE KEYS has disabled. A damaged row is lost: what is left
-  of the rows is for the user to save, and nothing is changed.
-*/
-int ha_teak::repair(THD* thd, HA_CHECK_OPT*) {
-    CheckReport report(thd, table);
+int TableCheck::repair(THD* thd) {
+    CheckReport report(thd, open_.table);
     int error = use_.ready();
     {
         Stage stage(thd, "Checking table", kCheckStages);
         uint64_t rows = 0;
-        if (!error) error = fail(teak_open_snapshot(use_.session()));
+        if (!error) error = open_.fail(teak_open_snapshot(use_.session()));
         if (!error) error = check_trees(0, 1, TEAK_CHECK_STRUCTURE, &rows, &report);
     }
     if (!error && report.any()) {
@@ -406,44 +388,46 @@ int ha_teak::repair(THD* thd, HA_CHECK_OPT*) {
         return HA_ADMIN_CORRUPT;
     }
     ulonglong renewed = 0;
-    for (uint i = 0; i < table->s->keys; i++) {
-        if (i == table->s->primary_key) continue;
-        if ((open_.disabled_indexes & 1ULL << i) && may_be_disabled(i))
+    uint32_t duplicate = 0;
+    for (uint i = 0; i < open_.table->s->keys; i++) {
+        if (i == open_.table->s->primary_key) continue;
+        if ((open_.disabled_indexes & 1ULL << i) && file_.may_be_disabled(i))
             report.tell(Sql_condition::WARN_LEVEL_NOTE, "index '%s' is disabled; ALTER TABLE ... ENABLE KEYS builds it",
-                        table->key_info[i].name.str);
+                        open_.table->key_info[i].name.str);
         else
             renewed |= 1ULL << i;
     }
-    if (!error && renewed) error = renew_indexes(renewed);
+    if (!error && renewed) error = renew_indexes(renewed, &duplicate);
     if (!error) return HA_ADMIN_OK;
     if (error == HA_ERR_FOUND_DUPP_KEY) {
-        const uint index = nth_index(renewed, use_.statement.duplicate_part);
+        const uint index = nth_index(renewed, duplicate);
         char buffer[MAX_KEY_LENGTH];
         String text(buffer, sizeof buffer, system_charset_info);
         text.length(0);
-        MY_BITMAP* before = tmp_use_all_columns(table, &table->read_set);
-        key_unpack(&text, table, &table->key_info[index]);
-        tmp_restore_column_map(&table->read_set, before);
-        if (inited == RND) ha_rnd_end();
+        MY_BITMAP* before = tmp_use_all_columns(open_.table, &open_.table->read_set);
+        key_unpack(&text, open_.table, &open_.table->key_info[index]);
+        tmp_restore_column_map(&open_.table->read_set, before);
+        if (file_.inited == handler::RND) file_.ha_rnd_end();
         report.damage("rows have the entry '%.*s' of the unique index '%s' twice: delete or change all but one of "
                       "them, then repair again; "
                       "nothing was changed",
                       static_cast<int>(std::min<size_t>(text.length(), 100)), text.ptr(),
-                      table->key_info[index].name.str);
+                      open_.table->key_info[index].name.str);
         return HA_ADMIN_CORRUPT;
     }
     report.damage("the repair could not be finished, and nothing was changed: %.400s", cause_of(error).c_str());
     return HA_ADMIN_FAILED;
 }
 
-uint ha_teak::nth_index(ulonglong indexes, uint n) const {
-    for (uint i = 0; i < table->s->keys; i++)
+uint TableCheck::nth_index(ulonglong indexes, uint n) const {
+    for (uint i = 0; i < open_.table->s->keys; i++)
         if (indexes & 1ULL << i && n-- == 0) return i;
     return MAX_KEY;
 }
 
-/* Builds new trees for `indexes`, and puts them in the place of the old ones. Nobody else uses the table. */
-int ha_teak::renew_indexes(ulonglong indexes) {
+/* Builds new trees for `indexes`, and puts them in the place of the old ones. Nobody else uses the table.
+   HA_ERR_FOUND_DUPP_KEY: `*duplicate` says in which of them. */
+int TableCheck::renew_indexes(ulonglong indexes, uint32_t* duplicate) {
     const TableMeta before = open_.meta;
     const uint32_t old_trees = static_cast<uint32_t>(1 + before.indexes.size());
     std::vector<uint32_t> kept, with_new, trees;
@@ -454,7 +438,7 @@ int ha_teak::renew_indexes(ulonglong indexes) {
     with_new = kept;
     std::vector<uint32_t> in_place = kept;
     TableMeta after = before;
-    for (uint i = 0; i < table->s->keys; i++) {
+    for (uint i = 0; i < open_.table->s->keys; i++) {
         if (!(indexes & 1ULL << i)) continue;
         const uint32_t tree = open_.tree_of(i), renewed = static_cast<uint32_t>(with_new.size());
         with_new.push_back(TEAK_NEW_TREE);
@@ -469,10 +453,14 @@ int ha_teak::renew_indexes(ulonglong indexes) {
     int error = open_.alter_trees(with_new, more);
     if (!error) error = use_.ready();
     if (!error) {
-        error = build(codecs, trees);
+        IndexBuild build(file_, open_, use_);
+        error = build.run(codecs, trees);
+        *duplicate = build.duplicate_part();
         const int undone = error ? open_.alter_trees(kept, before) : open_.alter_trees(in_place, after);
         if (!error) error = undone;
     }
     open_.share->altering = false;
-    return error ? error : info(HA_STATUS_CONST | HA_STATUS_VARIABLE);
+    return error ? error : file_.info(HA_STATUS_CONST | HA_STATUS_VARIABLE);
 }
+
+} // namespace teak
