@@ -32,7 +32,7 @@ teak_bytes ha_teak::pack_row(const uchar* record) {
 
 uint32_t ha_teak::row_flags() const {
     uint32_t flags = 0;
-    if (open_.temporary || use_.statement.copies) flags |= TEAK_ROW_NO_LOCKS;
+    if (open_.temporary || use_.statement.copies) flags |= TEAK_ROW_PRIVATE;
     if (use_.statement.replaces) flags |= TEAK_ROW_LOCK_DUPLICATE;
     if (is_sequence()) flags |= TEAK_ROW_APART;
     return flags;
@@ -164,10 +164,8 @@ int ha_teak::write_row(const uchar* buf) {
     if (int error = constraints_.prepare(&constrained)) return error;
     constrained = constrained && constraints_.has_parents();
     /* Rows that are appended are counted late. */
-    if (use_.statement.appends && !bounded && !use_.statement.replaces && !constrained && !is_sequence()) {
-        flags |= TEAK_ROW_APPEND;
-        if (use_.statement.sorts && !use_.statement.ignores_duplicates) flags |= TEAK_ROW_SORT;
-    }
+    if (use_.statement.appends && !bounded && !use_.statement.replaces && !constrained && !is_sequence())
+        flags |= use_.statement.sorts && !use_.statement.ignores_duplicates ? TEAK_ROW_MANY_OR_NONE : TEAK_ROW_MANY;
     teak_bytes pk;
     if (open_.primary.hidden()) {
         uchar* key = pk_buffer_.room(kRowIdBytes);

@@ -22,7 +22,7 @@ use teak_core::{LockMode, Seek, View, WaitPolicy};
 
 use crate::bounds::successor;
 use crate::outcome::{Result, Stop};
-use crate::row::Manner;
+use crate::row::Promise;
 use crate::session::Session;
 use teak_core::server::{Cursor, LockOutcome, Table, Tree};
 
@@ -228,7 +228,7 @@ impl Session {
     /// rows name it.
     pub fn hold_row(&mut self, table: &Table, key: &[u8]) -> Result<()> {
         let rows = table.tree(0).clone();
-        self.take_row(&rows, key, Manner::default())
+        self.take_row(&rows, key, Promise::default())
     }
 
     /// What is written from here on, [`Session::undo_row`] undoes: of a row at `depth` in a cascade, and all that

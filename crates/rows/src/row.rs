@@ -11,7 +11,7 @@ use teak_core::{LockMode, WaitPolicy, WriteOp};
 use crate::outcome::{Result, Stop};
 use crate::session::Session;
 use crate::unique::primary_key;
-use crate::way::{Gathered, Way};
+use crate::way::{Gathered, Proof, Way};
 use teak_core::server::{LockOutcome, Table, Tree};
 
 /// An index entry of a row.
@@ -27,37 +27,43 @@ pub struct Entry<'a> {
     pub value: &'a [u8],
 }
 
-/// How a row is written.
+/// What a statement promises of a row that it writes, and asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Manner {
+pub struct Promise {
+    /// Nobody else can see the table.
+    pub private: bool,
+    /// The primary key of a new row was never used.
+    pub fresh_key: bool,
+    /// Which others the statement writes.
+    pub batch: Batch,
     /// How strongly the row behind a duplicate key is locked.
     pub duplicate: LockMode,
-    /// The primary key was never used: no need to look.
-    pub fresh_key: bool,
-    /// Nobody else can see the table.
-    pub no_locks: bool,
-    /// One of many rows of a statement, which [`Session::finish_rows`] ends.
-    pub append: bool,
-    /// It may be told at that end that a key is taken, so that rows and entries in no order can be sorted before.
-    pub sorts: bool,
-    /// In a transaction of its own (see [`Session::apart`]).
-    pub apart: bool,
     /// Entries that stay as they are are written all the same (see [`Session::overtakes`]).
     pub rewrites: bool,
 }
 
-impl Default for Manner {
-    fn default() -> Manner {
-        Manner {
-            duplicate: LockMode::Shared,
+impl Default for Promise {
+    fn default() -> Promise {
+        Promise {
+            private: false,
             fresh_key: false,
-            no_locks: false,
-            append: false,
-            sorts: false,
-            apart: false,
+            batch: Batch::Single,
+            duplicate: LockMode::Shared,
             rewrites: false,
         }
     }
+}
+
+/// Which rows a new one is written with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Batch {
+    /// It is on its own.
+    Single,
+    /// One of many, which [`Session::finish_rows`] ends.
+    Many,
+    /// Likewise; and if the key of one is taken none of them is to stay, so that it may be told at that end, and rows
+    /// and entries in no order be sorted before.
+    ManyOrNone,
 }
 
 fn tree(table: &Table, number: u32) -> Result<&Arc<Tree>> {
@@ -75,24 +81,18 @@ impl Session {
         pk: &[u8],
         row: &[u8],
         entries: impl Iterator<Item = Entry<'e>> + Clone,
-        manner: Manner,
+        promise: Promise,
     ) -> Result<()> {
-        if manner.apart {
-            let manner = Manner { apart: false, append: false, ..manner };
-            return self.apart(|session| session.insert(table, pk, row, entries, manner));
+        // What fails after the claims of one of many fails the statement, whose rollback undoes it: a savepoint a row
+        // would end the gathering.
+        match promise.batch {
+            Batch::Single => self.atomically(|session| session.put_in(table, pk, row, entries, promise)),
+            Batch::Many => self.put_in(table, pk, row, entries, promise),
+            Batch::ManyOrNone => {
+                let put = self.put_in(table, pk, row, entries, promise);
+                put.map_err(|stop| self.first_to_end(stop, table))
+            }
         }
-        if manner.append {
-            // What fails after the claims fails the statement, whose rollback undoes it: a savepoint a row would end
-            // the gathering.
-            return self.put_in(table, pk, row, entries, manner).map_err(|stop| {
-                if manner.sorts {
-                    self.first_to_end(stop, table)
-                } else {
-                    stop
-                }
-            });
-        }
-        self.atomically(|session| session.put_in(table, pk, row, entries, manner))
     }
 
     /// Claims everything, then writes, then looks for range locks that came meanwhile (for appended rows at the end of
@@ -103,16 +103,16 @@ impl Session {
         pk: &[u8],
         row: &[u8],
         entries: impl Iterator<Item = Entry<'e>> + Clone,
-        manner: Manner,
+        promise: Promise,
     ) -> Result<()> {
         let rows = tree(table, 0)?;
         self.writable()?;
-        let gathered = Gathered::by(self.gathers_entries(), manner.append && manner.sorts);
-        let way = self.way(rows, pk, manner, gathered)?;
+        let gathered = Gathered::by(self.gathers_entries(), promise.batch);
+        let way = self.way(rows, pk, promise, gathered)?;
         self.claims.clear();
-        let claimed = self.make_room_for_row(rows, pk, manner, way).and_then(|()| {
+        let claimed = self.make_room_for_row(rows, pk, promise, way).and_then(|()| {
             entries.clone().try_for_each(|entry| {
-                self.make_room_for_entry(tree(table, entry.tree)?, &entry, manner, gathered)
+                self.make_room_for_entry(tree(table, entry.tree)?, &entry, promise, gathered)
             })
         });
         if let Err(stop) = claimed {
@@ -124,7 +124,7 @@ impl Session {
         for entry in entries.clone() {
             gathered.put(txn, tree(table, entry.tree)?, &entry, WriteOp::Insert(entry.value))?;
         }
-        if !manner.no_locks {
+        if !promise.private {
             if way == Way::Log {
                 self.check_insert(rows, pk)?;
             }
@@ -143,25 +143,21 @@ impl Session {
         new_pk: &[u8],
         row: &[u8],
         pairs: impl Iterator<Item = (Option<Entry<'e>>, Option<Entry<'e>>)> + Clone,
-        manner: Manner,
+        promise: Promise,
     ) -> Result<()> {
-        if manner.apart {
-            let manner = Manner { apart: false, ..manner };
-            return self.apart(|session| session.update(table, old_pk, new_pk, row, pairs, manner));
-        }
         let rows = tree(table, 0)?;
         let moves = old_pk != new_pk;
         self.atomically(|session| {
-            session.take_row(rows, old_pk, manner)?;
+            session.take_row(rows, old_pk, promise)?;
             let changed = pairs.clone().filter(|(old, new)| key(old) != key(new));
             session.claims.clear();
-            let claimed = session.claim_changes(table, moves.then_some(new_pk), changed.clone(), manner);
+            let claimed = session.claim_changes(table, moves.then_some(new_pk), changed.clone(), promise);
             if let Err(stop) = claimed {
                 let row = moves.then_some((rows, new_pk));
                 session.give_claims_back(row, table, changed.filter_map(|(_, new)| new));
                 return Err(stop);
             }
-            let gathered = Gathered::by(session.gathers_entries(), false);
+            let gathered = Gathered::by(session.gathers_entries(), Batch::Single);
             let txn = session.writable()?;
             if moves {
                 txn.write(rows, old_pk, WriteOp::Delete)?;
@@ -172,7 +168,7 @@ impl Session {
             for pair in pairs.clone() {
                 match pair {
                     (Some(old), Some(new)) if old.key == new.key => {
-                        if manner.rewrites || old.value != new.value {
+                        if promise.rewrites || old.value != new.value {
                             gathered.put(txn, tree(table, new.tree)?, &new, WriteOp::Update(new.value))?;
                         }
                     }
@@ -186,7 +182,7 @@ impl Session {
                     }
                 }
             }
-            if !manner.no_locks {
+            if !promise.private {
                 if moves {
                     session.check_insert(rows, new_pk)?;
                 }
@@ -206,19 +202,15 @@ impl Session {
         table: &Table,
         pk: &[u8],
         entries: impl Iterator<Item = Entry<'e>> + Clone,
-        manner: Manner,
+        promise: Promise,
     ) -> Result<()> {
-        if manner.apart {
-            let manner = Manner { apart: false, ..manner };
-            return self.apart(|session| session.delete(table, pk, entries, manner));
-        }
         let rows = tree(table, 0)?;
         self.atomically(|session| {
-            session.take_row(rows, pk, manner)?;
+            session.take_row(rows, pk, promise)?;
             for entry in entries.clone() {
-                session.lock_entry(tree(table, entry.tree)?, &entry, manner)?;
+                session.lock_entry(tree(table, entry.tree)?, &entry, promise)?;
             }
-            let gathered = Gathered::by(session.gathers_entries(), false);
+            let gathered = Gathered::by(session.gathers_entries(), Batch::Single);
             let txn = session.writable()?;
             txn.write(rows, pk, WriteOp::Delete)?;
             for entry in entries {
@@ -229,8 +221,8 @@ impl Session {
     }
 
     /// Locks an existing row for a change.
-    pub(crate) fn take_row(&mut self, rows: &Arc<Tree>, pk: &[u8], manner: Manner) -> Result<()> {
-        if manner.no_locks || self.has_taken(rows, pk) {
+    pub(crate) fn take_row(&mut self, rows: &Arc<Tree>, pk: &[u8], promise: Promise) -> Result<()> {
+        if promise.private || self.has_taken(rows, pk) {
             return Ok(());
         }
         if self.has_locked(rows, pk) {
@@ -247,8 +239,8 @@ impl Session {
     }
 
     /// A unique key is locked before it goes: who wants it must wait to know whether it does.
-    fn lock_entry(&mut self, tree: &Arc<Tree>, entry: &Entry<'_>, manner: Manner) -> Result<()> {
-        if entry.unique && !manner.no_locks {
+    fn lock_entry(&mut self, tree: &Arc<Tree>, entry: &Entry<'_>, promise: Promise) -> Result<()> {
+        if entry.unique && !promise.private {
             self.lock(tree, entry.key, LockMode::Exclusive, WaitPolicy::Wait)?;
         }
         Ok(())
@@ -260,17 +252,17 @@ impl Session {
         table: &Table,
         new_pk: Option<&[u8]>,
         changed: impl Iterator<Item = (Option<Entry<'e>>, Option<Entry<'e>>)>,
-        manner: Manner,
+        promise: Promise,
     ) -> Result<()> {
         if let Some(pk) = new_pk {
-            self.make_room_for_row(tree(table, 0)?, pk, manner, Way::Log)?;
+            self.make_room_for_row(tree(table, 0)?, pk, promise, Way::Log)?;
         }
         for (old, new) in changed {
             if let Some(old) = old {
-                self.lock_entry(tree(table, old.tree)?, &old, manner)?;
+                self.lock_entry(tree(table, old.tree)?, &old, promise)?;
             }
             if let Some(new) = new {
-                self.make_room_for_entry(tree(table, new.tree)?, &new, manner, Gathered::None)?;
+                self.make_room_for_entry(tree(table, new.tree)?, &new, promise, Gathered::None)?;
             }
         }
         Ok(())
@@ -297,18 +289,13 @@ impl Session {
         self.claims = claims;
     }
 
-    fn make_room_for_row(&mut self, rows: &Arc<Tree>, pk: &[u8], manner: Manner, way: Way) -> Result<()> {
-        let looks_later = manner.fresh_key || way.looks_later();
-        let claimed = match (manner.no_locks, looks_later) {
-            (true, true) => Ok(LockOutcome::Held),
-            (true, false) => self.claim_unlocked(rows, pk),
-            (false, _) => self.claim(rows, pk, manner.duplicate, looks_later),
-        };
-        if matches!(claimed, Err(Stop::Duplicate)) {
+    fn make_room_for_row(&mut self, rows: &Arc<Tree>, pk: &[u8], promise: Promise, way: Way) -> Result<()> {
+        let proved = self.prove(Proof::of_row(promise, way), rows, pk, promise.duplicate);
+        if matches!(proved, Err(Stop::Duplicate)) {
             self.collision.note(0, pk);
         }
-        self.claims.push(claimed?);
-        if manner.no_locks || manner.fresh_key {
+        self.claims.push(proved?);
+        if promise.private || promise.fresh_key {
             return Ok(());
         }
         self.check_unchanged(rows, pk)
@@ -318,31 +305,19 @@ impl Session {
         &mut self,
         tree: &Arc<Tree>,
         entry: &Entry<'_>,
-        manner: Manner,
+        promise: Promise,
         gathered: Gathered,
     ) -> Result<()> {
-        let claimed = match (entry.unique, gathered.has(entry), manner.no_locks) {
-            (false, _, true) | (true, true, true) => Ok(LockOutcome::Held),
-            // A claim waits for ranges as well.
-            (false, _, false) => self.check_insert(tree, entry.key).map(|()| LockOutcome::Held),
-            (true, false, true) => self.claim_unlocked(tree, entry.key),
-            (true, looks_later, false) => self.claim(tree, entry.key, manner.duplicate, looks_later),
-        };
-        if matches!(claimed, Err(Stop::Duplicate)) {
+        let proved =
+            self.prove(Proof::of_entry(promise, gathered, entry), tree, entry.key, promise.duplicate);
+        if matches!(proved, Err(Stop::Duplicate)) {
             let mut collision = std::mem::take(&mut self.collision);
             let taken = self.txn()?.found(tree)?;
             collision.note(entry.tree, primary_key(taken).unwrap_or_default());
             self.collision = collision;
         }
-        self.claims.push(claimed?);
+        self.claims.push(proved?);
         Ok(())
-    }
-
-    fn claim_unlocked(&mut self, tree: &Arc<Tree>, key: &[u8]) -> Result<LockOutcome> {
-        if self.txn()?.find(tree, key)? {
-            return Err(Stop::Duplicate);
-        }
-        Ok(LockOutcome::Held)
     }
 }
 

@@ -7,7 +7,7 @@ use super::session::with_reader;
 use super::status::Status;
 use teak_rows::collision::Collision;
 use teak_rows::outcome::{Result, Stop};
-use teak_rows::row::{Entry, Manner};
+use teak_rows::row::{Batch, Entry, Promise};
 use teak_rows::session::Session;
 
 /// The key of an entry is unique: it is looked for before it goes in.
@@ -18,11 +18,11 @@ pub const TEAK_ROW_LOCK_DUPLICATE: u32 = 0x01;
 /// The primary key comes from teak_next_row_id: not looked up.
 pub const TEAK_ROW_FRESH_KEY: u32 = 0x02;
 /// Nobody else can see the table (copying ALTER, temporary table): no locks; uniqueness is still checked.
-pub const TEAK_ROW_NO_LOCKS: u32 = 0x04;
+pub const TEAK_ROW_PRIVATE: u32 = 0x04;
 /// One of many rows that a statement inserts: may go to the file past the log; teak_append_end follows.
-pub const TEAK_ROW_APPEND: u32 = 0x08;
-/// With TEAK_ROW_APPEND: a duplicate key ends the statement, so a later row, or teak_append_end, may be what tells.
-pub const TEAK_ROW_SORT: u32 = 0x10;
+pub const TEAK_ROW_MANY: u32 = 0x08;
+/// The same, and a duplicate key ends the statement, so a later row, or teak_append_end, may be what tells.
+pub const TEAK_ROW_MANY_OR_NONE: u32 = 0x10;
 /// In a transaction of its own, committed when the call returns: stays if the session's is rolled back.
 pub const TEAK_ROW_APART: u32 = 0x20;
 /// The row stays where it is, which the scan that has a window on the table's rows has left behind.
@@ -73,14 +73,16 @@ fn entry<'a>(raw: &RawEntry<'a>) -> Option<Entry<'a>> {
     Some(Entry { tree: raw.tree, unique: raw.flags & TEAK_ENTRY_UNIQUE != 0, key, value })
 }
 
-fn manner(flags: u32) -> Manner {
-    Manner {
-        duplicate: if flags & TEAK_ROW_LOCK_DUPLICATE != 0 { LockMode::Exclusive } else { LockMode::Shared },
+fn promise(flags: u32) -> Promise {
+    Promise {
+        private: flags & TEAK_ROW_PRIVATE != 0,
         fresh_key: flags & TEAK_ROW_FRESH_KEY != 0,
-        no_locks: flags & TEAK_ROW_NO_LOCKS != 0,
-        append: flags & TEAK_ROW_APPEND != 0,
-        sorts: flags & TEAK_ROW_SORT != 0,
-        apart: flags & TEAK_ROW_APART != 0,
+        batch: match flags & (TEAK_ROW_MANY | TEAK_ROW_MANY_OR_NONE) {
+            0 => Batch::Single,
+            TEAK_ROW_MANY => Batch::Many,
+            _ => Batch::ManyOrNone,
+        },
+        duplicate: if flags & TEAK_ROW_LOCK_DUPLICATE != 0 { LockMode::Exclusive } else { LockMode::Shared },
         rewrites: flags & TEAK_ROW_REWRITES != 0,
     }
 }
@@ -101,7 +103,10 @@ fn with_row(
     }
     with_reader(session, |session| {
         let table = table.ok_or(Stop::Misuse("no table"))?;
-        let result = body(session, table);
+        let result = match flags & TEAK_ROW_APART {
+            0 => body(session, table),
+            _ => session.apart(|session| body(session, table)),
+        };
         if matches!(result, Err(Stop::Duplicate)) {
             put(out, RawDuplicate::of(&session.collision));
         }
@@ -144,7 +149,7 @@ pub extern "C" fn teak_insert(
 ) -> Status {
     let entries = entries.slice().iter().filter_map(entry);
     with_row(session, table, duplicate, flags, |session, t| {
-        session.insert(&t.table, pk.slice(), row.slice(), entries, manner(flags))
+        session.insert(&t.table, pk.slice(), row.slice(), entries, promise(flags))
     })
 }
 
@@ -172,7 +177,7 @@ pub extern "C" fn teak_update(
     let pairs = old.zip(new).map(|(old, new)| (entry(old), entry(new)));
     with_row(session, table, duplicate, flags, |session, t| {
         let (old_pk, new_pk, row) = (old_pk.slice(), new_pk.slice(), row.slice());
-        session.update(&t.table, old_pk, new_pk, row, pairs, manner(flags))
+        session.update(&t.table, old_pk, new_pk, row, pairs, promise(flags))
     })
 }
 
@@ -187,6 +192,6 @@ pub extern "C" fn teak_delete(
 ) -> Status {
     let entries = entries.slice().iter().filter_map(entry);
     with_row(session, table, None, flags, |session, t| {
-        session.delete(&t.table, pk.slice(), entries, manner(flags))
+        session.delete(&t.table, pk.slice(), entries, promise(flags))
     })
 }

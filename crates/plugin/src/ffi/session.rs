@@ -109,7 +109,7 @@ pub extern "C" fn teak_session_moment(session: Option<&SessionHandle>) -> *const
     session.map_or(std::ptr::null(), |session| session.windows.moment())
 }
 
-/// Memory for sorting rows with TEAK_ROW_SORT.
+/// Memory for sorting rows with TEAK_ROW_MANY_OR_NONE.
 #[no_mangle]
 pub extern "C" fn teak_session_set_sort_bytes(session: Option<&SessionHandle>, bytes: u64) {
     tell(session, |session| session.set_sort_bytes(usize::try_from(bytes).unwrap_or(usize::MAX)))
@@ -220,9 +220,9 @@ pub extern "C" fn teak_statement_begin(
     })
 }
 
-/// No more rows of the table with TEAK_ROW_APPEND follow. May wait for range locks; after an error the statement is to
+/// No more rows of the table with TEAK_ROW_MANY follow. May wait for range locks; after an error the statement is to
 /// be rolled back, or, if `drops` is not 0, the table to be dropped. TEAK_DUPLICATE, only after rows with
-/// TEAK_ROW_SORT, fills `*duplicate`.
+/// TEAK_ROW_MANY_OR_NONE, fills `*duplicate`.
 #[no_mangle]
 pub extern "C" fn teak_append_end(
     session: Option<&SessionHandle>,

@@ -76,24 +76,27 @@ impl Session {
         self.waits.run(WaitPolicy::Wait, |wait| txn.check_insert(tree, key, wait))
     }
 
-    /// Locks a key that is to be put in, which has to be free; what has become of the lock. [`Stop::Duplicate`] if it
-    /// is taken: then it stays locked with `duplicate` strength, or as strongly as it was before. `looks_later`:
-    /// whoever writes it finds out, or nobody can have it.
-    pub(crate) fn claim(
+    /// Locks a key that is to be put in, and looks whether it is free; what has become of the lock. [`Stop::Duplicate`]
+    /// if it is taken: then it stays locked with `duplicate` strength, or as strongly as it was before.
+    pub(crate) fn claim(&mut self, tree: &Arc<Tree>, key: &[u8], duplicate: LockMode) -> Result<LockOutcome> {
+        let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
+        match self.waits.run(WaitPolicy::Wait, |wait| txn.claim(tree, key, duplicate, wait))? {
+            Claim::Free(outcome) => Ok(outcome),
+            Claim::Taken => Err(Stop::Duplicate),
+        }
+    }
+
+    /// The same of a key that nobody can have, or of which whoever writes it finds out: it is not looked for.
+    pub(crate) fn reserve(
         &mut self,
         tree: &Arc<Tree>,
         key: &[u8],
         duplicate: LockMode,
-        looks_later: bool,
     ) -> Result<LockOutcome> {
         let txn = self.txn.as_mut().ok_or(Stop::Misuse("no transaction is open"))?;
-        let claim = self.waits.run(WaitPolicy::Wait, |wait| match looks_later {
-            true => txn.reserve(tree, key, duplicate, wait),
-            false => txn.claim(tree, key, duplicate, wait),
-        })?;
-        match claim {
+        match self.waits.run(WaitPolicy::Wait, |wait| txn.reserve(tree, key, duplicate, wait))? {
             Claim::Free(outcome) => {
-                self.relocked |= looks_later && outcome != LockOutcome::New;
+                self.relocked |= outcome != LockOutcome::New;
                 Ok(outcome)
             }
             Claim::Taken => Err(Stop::Duplicate),
@@ -201,8 +204,8 @@ impl Session {
     /// Whether a write to the row goes over what was committed after the transaction's snapshot, as a lenient level
     /// lets it. From then on an index of the table may show two entries of the row, one as of the snapshot and one of
     /// its own, and the first is to be passed over; and entries that the write leaves as they are have to be written,
-    /// too ([`Manner::rewrites`](crate::row::Manner::rewrites)), or the snapshot may not show them. To be asked before
-    /// a change of a row that is locked, and after an insert.
+    /// too ([`Promise::rewrites`](crate::row::Promise::rewrites)), or the snapshot may not show them. To be asked
+    /// before a change of a row that is locked, and after an insert.
     pub fn overtakes(&mut self, table: &Table, pk: &[u8]) -> Result<bool> {
         if !self.may_overtake() {
             return Ok(false);

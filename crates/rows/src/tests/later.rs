@@ -4,13 +4,11 @@
 use super::locks::{is_timeout, three};
 use super::*;
 
-const SORTS: Manner = Manner {
-    duplicate: LockMode::Shared,
+const SORTS: Promise = Promise {
+    private: false,
     fresh_key: false,
-    no_locks: false,
-    append: true,
-    sorts: true,
-    apart: false,
+    batch: Batch::ManyOrNone,
+    duplicate: LockMode::Shared,
     rewrites: false,
 };
 
@@ -213,7 +211,7 @@ fn a_duplicate_does_not_end_the_gathering_of_a_statement_that_goes_on() {
     let bench = Bench::new();
     three(&bench);
     let mut writer = bench.repeatable();
-    let append = Manner { append: true, ..Manner::default() };
+    let append = Promise { batch: Batch::Many, ..Promise::default() };
     for n in 100..200 {
         let key = n.to_string();
         bench.insert_with(&mut writer, row(&key, &key, "p"), append).map_err(|(stop, _)| stop).unwrap();

@@ -443,9 +443,9 @@ fn a_lenient_write_over_what_its_snapshot_does_not_see_is_told() {
     let (old, new) = (row("3", "u3", "q").image(), row("3", "u3", "q").image());
     let (before, after) = (old.entries(), new.entries());
     let pairs = before.iter().zip(after.iter()).map(|(old, new)| (Some(*old), Some(*new)));
-    let manner = Manner { rewrites: true, ..Manner::default() };
+    let promise = Promise { rewrites: true, ..Promise::default() };
     assert!(!bench.keys(&mut lenient, 2, Read::SNAPSHOT).unwrap().contains(&"q\x003".to_string()));
-    lenient.update(&bench.table, &old.pk, &new.pk, &new.row, pairs, manner).unwrap();
+    lenient.update(&bench.table, &old.pk, &new.pk, &new.row, pairs, promise).unwrap();
     assert!(bench.keys(&mut lenient, 2, Read::SNAPSHOT).unwrap().contains(&"q\x003".to_string()));
     // Of a row that it has taken out only the snapshot's entry is left, which leads to nothing.
     bench.delete(&mut lenient, row("5", "u5", "r")).unwrap();
@@ -467,7 +467,7 @@ fn a_duplicate_is_locked_as_strongly_as_asked() {
     other.rollback();
 
     let (mut session, mut other) = (bench.repeatable(), bench.repeatable());
-    let strongly = Manner { duplicate: LockMode::Exclusive, ..Manner::default() };
+    let strongly = Promise { duplicate: LockMode::Exclusive, ..Promise::default() };
     assert!(bench.insert_with(&mut session, row("1", "u9", "p"), strongly).is_err());
     assert!(is_timeout(bench.get(&mut other, "1", SHARED)));
 }
@@ -526,7 +526,7 @@ fn a_load_waits_at_its_end_for_ranges_that_were_locked_before_its_rows_could_be_
     let bench = Bench::new();
     three(&bench);
     let mut loader = bench.repeatable();
-    let append = Manner { append: true, ..Manner::default() };
+    let append = Promise { batch: Batch::Many, ..Promise::default() };
     for pk in ["6", "7", "8"] {
         bench.insert_with(&mut loader, row(pk, pk, "p"), append).map_err(|(stop, _)| stop).unwrap();
     }
@@ -544,7 +544,7 @@ fn a_load_meets_duplicates_like_any_other_insert() {
     let bench = Bench::new();
     three(&bench);
     let mut loader = bench.repeatable();
-    let append = Manner { append: true, ..Manner::default() };
+    let append = Promise { batch: Batch::Many, ..Promise::default() };
     let mut load = |pk: &str, unique: &str| bench.insert_with(&mut loader, row(pk, unique, "p"), append);
     load("2", "u2").map_err(|(stop, _)| stop).unwrap();
     load("4", "u4").map_err(|(stop, _)| stop).unwrap();
@@ -560,17 +560,17 @@ fn a_load_meets_duplicates_like_any_other_insert() {
 /// So do the index entries of a statement with many rows.
 #[test]
 fn a_statement_of_many_rows_waits_at_its_end_for_ranges_of_its_indexes() {
-    gathers_entries_of(100..200, Manner::default());
+    gathers_entries_of(100..200, Promise::default());
 }
 
 #[test]
 fn a_statement_of_many_rows_in_no_order_of_their_keys_gathers_their_entries_as_well() {
-    let append = Manner { append: true, ..Manner::default() };
+    let append = Promise { batch: Batch::Many, ..Promise::default() };
     gathers_entries_of((100..200).rev(), append);
     gathers_entries_of((0..100).map(|n| 100 + n * 37 % 100), append);
 }
 
-fn gathers_entries_of(keys: impl Iterator<Item = u32>, manner: Manner) {
+fn gathers_entries_of(keys: impl Iterator<Item = u32>, promise: Promise) {
     let bench = Bench::new();
     three(&bench);
     let keys: Vec<String> = keys.map(|n| n.to_string()).collect();
@@ -578,7 +578,7 @@ fn gathers_entries_of(keys: impl Iterator<Item = u32>, manner: Manner) {
     writer.statement_begin().unwrap();
     let before = bench.keys(&mut bench.repeatable(), 2, Read::SNAPSHOT).unwrap();
     for key in &keys {
-        bench.insert_with(&mut writer, row(key, key, "p"), manner).map_err(|(stop, _)| stop).unwrap();
+        bench.insert_with(&mut writer, row(key, key, "p"), promise).map_err(|(stop, _)| stop).unwrap();
     }
     let mut reader = bench.repeatable();
     let seen = bench.keys(&mut reader, 2, EXCLUSIVE).unwrap();

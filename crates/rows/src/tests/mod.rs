@@ -26,7 +26,7 @@ use crate::bounds::{End, Start};
 use crate::engine::EngineHandle;
 use crate::host::{Host, Thd};
 use crate::outcome::{Result, Stop};
-use crate::row::{Entry, Manner};
+use crate::row::{Batch, Entry, Promise};
 use crate::scan::{Read, TableCursor};
 use crate::session::{Level, Session};
 use teak_core::server::{Engine, NewTable, Table};
@@ -235,7 +235,7 @@ impl Bench {
     }
 
     fn insert(&self, session: &mut Session, row: Row<'_>) -> Result<()> {
-        self.insert_with(session, row, Manner::default()).map_err(|(stop, _)| stop)
+        self.insert_with(session, row, Promise::default()).map_err(|(stop, _)| stop)
     }
 
     /// On an error also the tree that refused.
@@ -243,12 +243,12 @@ impl Bench {
         &self,
         session: &mut Session,
         row: Row<'_>,
-        manner: Manner,
+        promise: Promise,
     ) -> std::result::Result<(), (Stop, u32)> {
         let image = row.image();
         let entries = image.entries();
         session
-            .insert(&self.table, &image.pk, &image.row, entries.iter().copied(), manner)
+            .insert(&self.table, &image.pk, &image.row, entries.iter().copied(), promise)
             .map_err(|stop| (stop, session.collision.tree))
     }
 
@@ -256,12 +256,12 @@ impl Bench {
         let (old, new) = (old.image(), new.image());
         let (before, after) = (old.entries(), new.entries());
         let pairs = before.iter().zip(after.iter()).map(|(old, new)| (Some(*old), Some(*new)));
-        session.update(&self.table, &old.pk, &new.pk, &new.row, pairs, Manner::default())
+        session.update(&self.table, &old.pk, &new.pk, &new.row, pairs, Promise::default())
     }
 
     fn delete(&self, session: &mut Session, row: Row<'_>) -> Result<()> {
         let image = row.image();
-        session.delete(&self.table, &image.pk, image.entries().iter().copied(), Manner::default())
+        session.delete(&self.table, &image.pk, image.entries().iter().copied(), Promise::default())
     }
 
     fn cursor(&self, tree: u32) -> TableCursor {

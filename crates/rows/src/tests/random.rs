@@ -73,7 +73,7 @@ fn scans_return_what_lies_between_their_bounds() {
         let mut session = bench.repeatable();
         for key in &keys {
             let none = std::iter::empty();
-            session.insert(&bench.table, key, key, none, Manner::default()).unwrap();
+            session.insert(&bench.table, key, key, none, Promise::default()).unwrap();
         }
         session.commit().unwrap();
         for _ in 0..100 {

@@ -27,7 +27,7 @@ fn a_duplicate_primary_key_names_the_row() {
     let bench = Bench::new();
     bench.fill(&[row("1", "u1", "p")]);
     let mut session = bench.repeatable();
-    let refused = bench.insert_with(&mut session, row("1", "u9", "q"), Manner::default());
+    let refused = bench.insert_with(&mut session, row("1", "u9", "q"), Promise::default());
     assert!(matches!(refused, Err((Stop::Duplicate, 0))), "{refused:?}");
     assert_eq!(session.collision.pk, b"1");
     assert!(!session.has_writes());
@@ -38,7 +38,7 @@ fn a_duplicate_unique_key_names_the_row_and_leaves_nothing_behind() {
     let bench = Bench::new();
     bench.fill(&[row("1", "u1", "p")]);
     let mut session = bench.repeatable();
-    let refused = bench.insert_with(&mut session, row("2", "u1", "q"), Manner::default());
+    let refused = bench.insert_with(&mut session, row("2", "u1", "q"), Promise::default());
     assert!(matches!(refused, Err((Stop::Duplicate, 1))), "{refused:?}");
     assert_eq!(session.collision.pk, b"1");
     session.commit().unwrap();
@@ -118,12 +118,12 @@ fn a_delete_takes_all_entries_and_only_once() {
 #[test]
 fn without_locks_uniqueness_still_holds() {
     let bench = Bench::new();
-    let manner = Manner { no_locks: true, ..Manner::default() };
+    let promise = Promise { private: true, ..Promise::default() };
     let mut session = bench.repeatable();
-    bench.insert_with(&mut session, row("1", "u1", "p"), manner).unwrap();
-    let refused = bench.insert_with(&mut session, row("2", "u1", "p"), manner);
+    bench.insert_with(&mut session, row("1", "u1", "p"), promise).unwrap();
+    let refused = bench.insert_with(&mut session, row("2", "u1", "p"), promise);
     assert!(matches!(refused, Err((Stop::Duplicate, 1))));
-    let fresh = Manner { no_locks: true, fresh_key: true, ..manner };
+    let fresh = Promise { private: true, fresh_key: true, ..promise };
     bench.insert_with(&mut session, row("2", "u2", "p"), fresh).unwrap();
     session.commit().unwrap();
     assert_eq!(bench.committed(0), ["1", "2"]);
@@ -134,7 +134,7 @@ fn a_tree_that_the_table_does_not_have_is_refused() {
     let bench = Bench::new();
     let mut session = bench.repeatable();
     let stray = Entry { tree: 3, unique: false, key: b"k", value: b"" };
-    let result = session.insert(&bench.table, b"1", b"r", std::iter::once(stray), Manner::default());
+    let result = session.insert(&bench.table, b"1", b"r", std::iter::once(stray), Promise::default());
     assert!(matches!(result, Err(Stop::Misuse(_))));
     assert!(TableCursor::new(bench.table.clone(), 3, false).is_err());
 }
