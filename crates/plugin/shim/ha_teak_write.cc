@@ -383,49 +383,74 @@ int ha_teak::extra(enum ha_extra_function operation) {
     return 0;
 }
 
-THR_LOCK_DATA** ha_teak::store_lock(THD* thd, THR_LOCK_DATA** to, enum thr_lock_type lock_type) {
-    if (lock_type == TL_IGNORE) return to;
-    int command = thd_sql_command(thd);
-    if (command == SQLCOM_DROP_TABLE || command == SQLCOM_DROP_SEQUENCE) return to;
-    bool lock_tables = thd_in_lock_tables(thd);
-    RowLock lock = RowLock::None;
-    bool locking = ((lock_type == TL_READ || lock_type == TL_READ_HIGH_PRIORITY) && lock_tables) ||
-                   lock_type == TL_READ_WITH_SHARED_LOCKS || lock_type == TL_READ_SKIP_LOCKED ||
-                   lock_type == TL_READ_NO_INSERT || command != SQLCOM_SELECT;
-    if (locking) {
-        lock = RowLock::Shared;
-        bool plain = lock_type == TL_READ || lock_type == TL_READ_NO_INSERT;
-        switch (command) {
-        case SQLCOM_CHECK: /* misplaced rows of partitions are looked for in a snapshot */
-        case SQLCOM_CHECKSUM:
-        case SQLCOM_CREATE_SEQUENCE:
-        case SQLCOM_FLUSH:
-        case SQLCOM_HA_OPEN:
-        case SQLCOM_HA_READ:
-            lock = RowLock::None;
-            break;
-        case SQLCOM_ANALYZE:
-            if (lock_type == TL_READ) lock = RowLock::None;
-            break;
-        case SQLCOM_ALTER_TABLE:
-        case SQLCOM_CREATE_INDEX:
-        case SQLCOM_DROP_INDEX:
-        case SQLCOM_OPTIMIZE:
-            /* The source of a copy: the metadata lock keeps writers out, or (TL_READ, since MariaDB 11.2) what they
-               write from the first row on is noted and brought after: the copy is of a snapshot. */
-            if (plain) lock = RowLock::None;
-            break;
-        case SQLCOM_INSERT_SELECT:
-        case SQLCOM_REPLACE_SELECT:
-        case SQLCOM_UPDATE:
-        case SQLCOM_CREATE_TABLE:
-            if (plain && thd_tx_isolation(thd) <= ISO_READ_COMMITTED) lock = RowLock::None;
-            break;
-        default:
-            break;
-        }
+/*
+  Three calls say which rows a statement locks. For each table of a statement the server calls store_lock, and then
+  external_lock; under LOCK TABLES, and for a statement within a function or trigger, start_stmt in their place.
+
+    statement                                   rows that it reads are locked
+    -----------------------------------------   -----------------------------------------------------------------------
+    writes to the table, SELECT ... FOR UPDATE  exclusive: external_lock(F_WRLCK), whatever store_lock has said
+    reads it                                    as row_lock_of says (store_lock)
+    ... and that says not at all                shared with SERIALIZABLE in a transaction, but for ALTER (external_lock)
+    under LOCK TABLES, within a function        as the table is locked for all of it; a plain SELECT not at all, but for
+                                                SERIALIZABLE (start_stmt)
+    uses a temporary table under LOCK TABLES    exclusive: nobody else is there (start_stmt without external_lock)
+
+  row_lock_of, for a table that is read:
+
+    statement                                       TL_READ   TL_READ_NO_INSERT   other locks
+    ---------------------------------------------   -------   -----------------   -----------
+    SELECT                                          no (1)    shared              shared (2)
+    CHECK, CHECKSUM, FLUSH, HANDLER,
+    CREATE SEQUENCE                                 no        no                  no
+    ANALYZE                                         no        shared              shared
+    ALTER, CREATE and DROP INDEX, OPTIMIZE (3)      no        no                  shared
+    INSERT ... SELECT, REPLACE ... SELECT,
+    UPDATE, CREATE ... SELECT                       (4)       (4)                 shared
+    all others                                      shared    shared              shared
+
+    (1) TL_READ_HIGH_PRIORITY likewise; shared where thd_in_lock_tables() is true
+    (2) LOCK IN SHARE MODE, SKIP LOCKED; for locks for writing comes F_WRLCK
+    (3) as the source of a copy: the metadata lock keeps writers out, or (TL_READ, since MariaDB 11.2) what they write
+        from the first row on is noted and brought after: the copy is of a snapshot
+    (4) not up to READ COMMITTED, shared from REPEATABLE READ on
+*/
+static RowLock row_lock_of(THD* thd, enum thr_lock_type lock_type) {
+    const bool plain = lock_type == TL_READ || lock_type == TL_READ_NO_INSERT;
+    const auto shared_if = [](bool locks) { return locks ? RowLock::Shared : RowLock::None; };
+    switch (thd_sql_command(thd)) {
+    case SQLCOM_SELECT:
+        if (lock_type == TL_READ || lock_type == TL_READ_HIGH_PRIORITY) return shared_if(thd_in_lock_tables(thd));
+        return shared_if(lock_type == TL_READ_WITH_SHARED_LOCKS || lock_type == TL_READ_SKIP_LOCKED ||
+                         lock_type == TL_READ_NO_INSERT);
+    case SQLCOM_CHECK: /* misplaced rows of partitions are looked for in a snapshot */
+    case SQLCOM_CHECKSUM:
+    case SQLCOM_CREATE_SEQUENCE:
+    case SQLCOM_FLUSH:
+    case SQLCOM_HA_OPEN:
+    case SQLCOM_HA_READ:
+        return RowLock::None;
+    case SQLCOM_ANALYZE:
+        return shared_if(lock_type != TL_READ);
+    case SQLCOM_ALTER_TABLE:
+    case SQLCOM_CREATE_INDEX:
+    case SQLCOM_DROP_INDEX:
+    case SQLCOM_OPTIMIZE:
+        return shared_if(!plain);
+    case SQLCOM_INSERT_SELECT:
+    case SQLCOM_REPLACE_SELECT:
+    case SQLCOM_UPDATE:
+    case SQLCOM_CREATE_TABLE:
+        return shared_if(!plain || thd_tx_isolation(thd) > ISO_READ_COMMITTED);
+    default:
+        return RowLock::Shared;
     }
-    use_.held.rows = use_.held.rows_of_all = lock;
+}
+
+THR_LOCK_DATA** ha_teak::store_lock(THD* thd, THR_LOCK_DATA** to, enum thr_lock_type lock_type) {
+    const int command = thd_sql_command(thd);
+    if (lock_type == TL_IGNORE || command == SQLCOM_DROP_TABLE || command == SQLCOM_DROP_SEQUENCE) return to;
+    use_.held.rows = use_.held.rows_of_all = row_lock_of(thd, lock_type);
     use_.held.skips_locked = skips_locked(lock_type);
     use_.held.writes = lock_type >= TL_FIRST_WRITE;
     return to;
