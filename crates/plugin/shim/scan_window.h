@@ -1,11 +1,10 @@
 /*
-  A cursor's window: entries that a scan, or a look-up, takes out of the engine's block without a call for each.
+  A cursor's window: entries that a scan, or a look-up, takes out of the engine's block without a call for each. When
+  it is opened, what its numbers are and who writes them is told, with a drawing, on top of ffi/window.rs.
 
-  teak_cursor_next and teak_cursor_prev open it when a scan that reads a snapshot, or has locked a stretch, has made
-  some moves, teak_cursor_get when keys of a snapshot are looked up in ascending order; every call on the cursor closes
-  it, after it has let the cursor catch up. So the shim takes from it what it can and asks the engine otherwise: for
-  large values, when the window is used up, and when the session has changed something since, which is told by its
-  moment.
+  The shim takes from it what it can and asks the engine otherwise: for large values, when the window is used up, and
+  when the session has changed something since, which is told by its moment. Every call on the cursor closes it, after
+  it has let the cursor catch up.
 */
 #ifndef TEAK_SCAN_WINDOW_H
 #define TEAK_SCAN_WINDOW_H

@@ -1,12 +1,31 @@
 //! Windows: entries that the shim walks over without a call for each.
 //!
-//! After some moves in one direction a cursor that reads a snapshot opens its window: entries that follow, in a block
-//! or in a listing ([`teak_core::server::Window`]). The shim takes them from there by itself; before the next call on
-//! the cursor does anything, [`CursorHandle::settle`] lets it catch up. A window ends when the session changes anything
-//! that it might show: its moment is then no longer the session's.
+//! There are two kinds. A *scan's* window is opened after some moves in one direction by a cursor that reads a snapshot
+//! (`step` 1 or -1): the entries that follow, in a block or in a listing ([`teak_core::server::Window`]). A window *for
+//! look-ups* (`looks_up`, `step` 1) is opened when a cursor is asked for one key after the other in ascending order:
+//! the shim looks for the next key among the next few; if that is of no use it is opened ever less often. Of a scan
+//! that was just placed there may be no window but its end: `ends` says that nothing follows, so that the shim need not
+//! ask.
 //!
-//! Likewise a cursor that is asked for one key after the other in ascending order opens a window of what follows, where
-//! the shim finds the next keys; if they are not near, it does so ever less often.
+//! ```text
+//!                                            a   b   c   d   e   f   g      next   left  opened
+//! the scan has come to b: opened                 ^   .   .   .   .   .       c      5      5
+//! three are taken by the shim                    ^   x   x   x   .   .       f      2      5
+//! any call on the cursor: it settles                         ^               -      0      0     at e: next - step,
+//!                                                                                               3 read: opened - left
+//! for look-ups: b was found, opened              ^   .   .   .   .   .       c      5      5
+//! e is looked for, and found behind c, d         ^   .   .   x   .   .       f      2      3
+//! any call on the cursor                                     ^               -      0      0     at e, 1 read
+//! ```
+//!
+//! Who writes what: the engine opens it, and settles it before the next call on the cursor does anything
+//! ([`CursorHandle::settle`]); in between the shim moves `next` and `left`, and takes off `opened` what it has passed
+//! over, so that `opened - left` is always what was taken. Nobody but the session's thread does either.
+//!
+//! A window holds for one *moment* of its session, a number in the session that grows whenever the session changes what
+//! one of its windows might show ([`Windows`]): the window keeps the moment in which it was opened, and one that is not
+//! of now is as good as empty, for `ends` as well. A change of a row that the scan has left behind need not end it
+//! (`TEAK_ROW_PASSED`).
 
 use std::cell::UnsafeCell;
 use std::ptr;
@@ -70,13 +89,13 @@ const _: () = assert!(size_of::<RawListed>() == size_of::<Listed>(), "which is w
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawWindow {
-    /// Entries that were not taken.
+    /// Entries from `next` on that were neither taken nor passed over.
     pub left: usize,
     /// Number of the next one; set by who takes it, with `left`.
     pub next: usize,
     /// Of the session, in which it holds.
     pub moment: u64,
-    /// 1 or -1.
+    /// 1 or -1: the way of the scan; 1 for look-ups.
     pub step: isize,
     /// Begins with `prefix` bytes that all keys have, behind which are `room` more.
     pub key: *mut u8,
@@ -90,7 +109,7 @@ pub struct RawWindow {
     pub looks_up: usize,
     /// Not 0: at its moment the scan that was placed last has nothing behind the entry that it stands on.
     pub ends: usize,
-    /// The engine's.
+    /// Entries that it was opened with, but for those that were passed over.
     pub opened: usize,
 }
 
