@@ -2,6 +2,27 @@
 //!
 //! The transaction's own thread appends its records through this, and so does who copies them: each append and what is
 //! noted of it are one step under the mutex, so a copy knows all that lies before it in the log.
+//!
+//! An example. A transaction has appended two records, has rolled back to a savepoint behind its operation 6, and has
+//! appended a third when, at 40, a copy begins (o: a record, with the sequences of its operations, which are not used
+//! twice; r: a rollback, with the last that stays; c: the copy of a record; E: the end of the copy):
+//!
+//! ```text
+//! log:      0     10    20    30     40    50    60
+//!           o1-4  o5-8  r6    o9-11  c1-4  r3    E
+//!
+//! records:  0, 10, 30                            40
+//! voids:    kept 6, until 20         kept 3, until 50
+//! ```
+//!
+//! [`Trail::next`] names one record after the other, with how much of it is not void as of now, which the first
+//! rollback *behind* it says: of the records at 0 and 10 what goes up to 6, of the one at 30 all. The copier reads it,
+//! leaves out what is void, and gives the rest to [`Trail::copied`]: so the first one is copied, to 40. While it reads
+//! the second the transaction rolls back to 3. That void takes the place of the other, which keeps more. `copied` sees
+//! that the record at 10 would be named with 3 by now, and does nothing; `next` names it anew. Of it nothing is left
+//! then, nor of the record at 30: both are noted as copied, and nothing is written. The rollback at 50 lies behind the
+//! copy at 40, and voids operation 4 in that as well: so a void is kept until a copy *begins* behind it. With E the
+//! transaction is what lies from 40 on, and the log before 40 may go.
 
 use crate::log::{Log, LogRecord, Lsn};
 use crate::options::CommitFlush;
