@@ -1,7 +1,28 @@
 //! What a restart has taken: the rows of tables that live in memory alone.
 //!
-//! Who writes a log of changes for others has to tell them once (`untold`). Who applies changes that others have made
-//! may meet rows that are gone for as long as nobody has emptied the table for all (`lost`).
+//! Two things are known of such a table, until somebody ends them:
+//!
+//! - `untold` is for who writes a log of changes for others: they have the table's rows still, and before he uses it he
+//!   tells them once that they are gone ([`Engine::note_told`] ends it).
+//! - `lost` is for who applies changes that others have made: a row that he does not find they may have, and that is no
+//!   error then. It ends when the table is truncated, or dropped.
+//!
+//! Both begin with the start of the engine that finds the table ([`Table::note_emptied`]).
+//!
+//! In a replication, of a server that is started again while a replica of it and its own primary stay up:
+//!
+//! ```text
+//! primary ── row events ──> this server ── binary log ──> replica
+//!                           starts: untold, lost
+//!                           opens the table, writes TRUNCATE ──> empties it
+//!                           note_told: lost
+//!   UPDATE of a row that was there ──> is not found: passed over, as lost says
+//!   TRUNCATE ────────────────────────> neither any more
+//! ```
+//!
+//! Both go along with the rows: to the table that takes this one's place in an ALTER (`passed_on`, `add`), also one
+//! that the server fills by copying ([`Engine::inherit_losses`]). A partition is a table of its own here, and the parts
+//! of one are told of together.
 
 use super::tables::Table;
 use crate::engine::shared::Engine;
