@@ -215,6 +215,19 @@ impl Direct {
 impl Work {
     /// Like an insert by [`Work::write`]. The key is not in the tree, or [`Work::sorts`] has said yes; the caller has
     /// locked it.
+    ///
+    /// The first line that fits says where the row goes:
+    ///
+    /// | the row | goes |
+    /// |---|---|
+    /// | comes while rows of the tree are sorted | into the sorter |
+    /// | comes after [`MOST_INTERLEAVED`] that were not behind the last | to the log |
+    /// | fits into no block, or blocks were refused | to the log, behind all that was gathered |
+    /// | is behind the last one | into the block that is being built |
+    /// | is not, or is of another tree | what was gathered is written; then as the first of its tree |
+    ///
+    /// A block that is full waits for others: [`LEAST_BLOCKS`] of them are attached to the tree, and those behind them
+    /// one by one; fewer are written to the log when something ends the gathering.
     pub(in crate::engine) fn append(
         &mut self,
         shared: &Shared,
