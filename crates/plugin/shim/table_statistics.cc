@@ -11,8 +11,6 @@ namespace {
 
 constexpr size_t kSampledLeaves = 20;
 constexpr ha_rows kRowsOfUnreadable = 1000; /* at least, of an index that the snapshot cannot read */
-constexpr uchar kDigestVersion = 1;
-constexpr size_t kDigestHeadBytes = 9, kDigestIndexBytes = 9, kFloatBytes = 4;
 
 /* Rows per distinct prefix of 1..n parts, from a sample of a tree's keys. */
 std::vector<double> prefix_frequencies(const KeyCodec& codec, const teak_sample& sample, double rows, bool whole) {
@@ -127,52 +125,31 @@ void TableStatistics::tell_usable_indexes() const {
 }
 
 /* The statistics in the share, to be kept with the table. The share's latch is held. */
-std::vector<uchar> TableStatistics::digest() const {
-    std::vector<uchar> digest(kDigestHeadBytes);
-    digest[0] = kDigestVersion;
-    int8store(digest.data() + 1, open_.share->sampled_rows);
-    for (uint i = 0; i < open_.table->s->keys; i++) {
-        const std::vector<double>& frequencies = open_.share->rec_per_key[i];
-        uchar bytes[kDigestIndexBytes];
-        int8store(bytes, TableMeta::name_of(open_.table->key_info[i]));
-        bytes[8] = static_cast<uchar>(frequencies.size());
-        digest.insert(digest.end(), bytes, bytes + sizeof bytes);
-        for (double rows : frequencies) {
-            const auto n = static_cast<float>(rows);
-            float4store(bytes, n);
-            digest.insert(digest.end(), bytes, bytes + kFloatBytes);
-        }
-    }
+StatisticsDigest TableStatistics::digest() const {
+    StatisticsDigest digest;
+    digest.rows = open_.share->sampled_rows;
+    for (uint i = 0; i < open_.table->s->keys; i++)
+        digest.indexes.push_back({TableMeta::name_of(open_.table->key_info[i]), open_.share->rec_per_key[i]});
     return digest;
 }
 
 /* Puts what was kept into the share, if it tells of each index as it is now. The share's latch is held. */
-void TableStatistics::recall(teak_bytes digest) {
-    if (digest.len < kDigestHeadBytes || digest.data[0] != kDigestVersion) return;
+void TableStatistics::recall(teak_bytes kept) {
+    StatisticsDigest digest;
+    if (!digest.parse(kept)) return;
     std::vector<std::vector<double>> recalled(open_.table->s->keys);
-    const uchar *at = digest.data + kDigestHeadBytes, *const end = digest.data + digest.len;
     uint found = 0;
-    while (static_cast<size_t>(end - at) >= kDigestIndexBytes) {
-        const ulonglong name = uint8korr(at);
-        const size_t parts = at[8];
-        at += kDigestIndexBytes;
-        if (static_cast<size_t>(end - at) < parts * kFloatBytes) return;
+    for (StatisticsDigest::Index& index : digest.indexes)
         for (uint i = 0; i < open_.table->s->keys; i++) {
-            if (!recalled[i].empty() || open_.key_codec(i).parts().size() != parts ||
-                TableMeta::name_of(open_.table->key_info[i]) != name)
+            if (!recalled[i].empty() || open_.key_codec(i).parts().size() != index.rows_per_prefix.size() ||
+                TableMeta::name_of(open_.table->key_info[i]) != index.name)
                 continue;
-            for (size_t part = 0; part < parts; part++) {
-                float n;
-                float4get(n, at + part * kFloatBytes);
-                recalled[i].push_back(n >= 1 ? n : 1);
-            }
+            recalled[i].swap(index.rows_per_prefix);
             found++;
             break;
         }
-        at += parts * kFloatBytes;
-    }
-    if (at != end || found != open_.table->s->keys) return;
-    open_.share->sampled_rows = uint8korr(digest.data + 1);
+    if (found != open_.table->s->keys) return;
+    open_.share->sampled_rows = digest.rows;
     open_.share->rec_per_key.swap(recalled);
     open_.share->version++;
 }
@@ -216,7 +193,7 @@ void TableStatistics::refresh(bool force) {
     open_.share->version++;
     if (open_.temporary || now.rows == 0) return;
     /* What is too long, for very many indexes, is sampled again. */
-    const std::vector<uchar> kept = digest();
+    const std::vector<uchar> kept = digest().encode();
     teak_table_keep_digest(open_.core, bytes_of(kept.data(), kept.size()));
 }
 

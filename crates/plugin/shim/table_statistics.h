@@ -2,21 +2,16 @@
   What the optimizer is told of an open table: how many rows there are, how many have the same key, how many lie in a
   range. What it costs to read them is in ha_teak_costs.cc.
 
-  Rows per distinct prefix of each index come from a sample of its tree's leaves. The sample is kept with the table
-  (teak_table_keep_digest), so that neither a restart nor an opening that finds the server's share of the table gone
-  reads a leaf:
-
-    version 1 (1 byte) | rows when it was taken (8) | for each index: hash of its name (8, TableMeta::name_of) | number
-    of parts (1) | rows per distinct prefix of 1..n parts (4 each, float)
-
-  Integers and floats are little-endian. It is taken anew when an opening finds a tenth of the rows more or fewer, or
-  that as many have got other keys, and by ANALYZE TABLE.
+  Rows per distinct prefix of each index come from a sample of its tree's leaves, which is kept with the table
+  (statistics_digest.h). It is taken anew when an opening finds a tenth of the rows more or fewer, or that as many have
+  got other keys, and by ANALYZE TABLE.
 */
 #ifndef TEAK_TABLE_STATISTICS_H
 #define TEAK_TABLE_STATISTICS_H
 
 #include "open_table.h"
 #include "session.h"
+#include "statistics_digest.h"
 
 namespace teak {
 
@@ -54,8 +49,8 @@ class TableStatistics {
     void tell_space(ha_statistics* to) const;
     void tell_usable_indexes() const;
     void tell_rec_per_key();
-    std::vector<uchar> digest() const;
-    void recall(teak_bytes digest);
+    StatisticsDigest digest() const;
+    void recall(teak_bytes kept);
     bool has_aged(uint64_t changes) const { return changes > open_.share->sampled_rows / 10; }
     bool begin_sampling(uint64_t rows, bool force);
 

@@ -1,5 +1,6 @@
 #include "decoder.h"
 #include "row_codec.h"
+#include "statistics_digest.h"
 #include "table_meta.h"
 #include <memory>
 
@@ -123,6 +124,27 @@ TableMeta sample_meta() {
     return meta;
 }
 
+/* Two indexes, one without statistics yet. */
+StatisticsDigest sample_statistics() {
+    StatisticsDigest digest;
+    digest.rows = 1000;
+    digest.indexes = {{0x1234567890abcdefULL, {250, 10.5, 1}}, {42, {}}, {43, {1}}};
+    return digest;
+}
+
+/* Reads bytes as statistics, in memory of just their size. */
+void recall(teak_bytes bytes) {
+    const std::vector<uchar> own(bytes.data, bytes.data + bytes.len);
+    StatisticsDigest digest, again;
+    if (!digest.parse({own.data(), own.size()})) return;
+    for (const StatisticsDigest::Index& index : digest.indexes)
+        for (const double rows : index.rows_per_prefix)
+            must(rows >= 1 && rows < 0x1p63, "rows of a prefix are a number of rows");
+    const std::vector<uchar> encoded = digest.encode();
+    must(encoded.size() == own.size() && again.parse({encoded.data(), encoded.size()}), "statistics can be kept again");
+    must(again.encode() == encoded, "statistics stay the same");
+}
+
 std::vector<uint8_t> input(const TableMeta& meta, const std::vector<uchar>& row) {
     const std::vector<uchar> encoded = meta.encode();
     std::vector<uint8_t> bytes(2);
@@ -135,6 +157,7 @@ std::vector<uint8_t> input(const TableMeta& meta, const std::vector<uchar>& row)
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
+    recall({bytes, length});
     if (length < 2) return 0;
     const size_t meta_length = std::min<size_t>(uint2korr(bytes), length - 2);
     /* In memory of its own, as what follows is not its. */
@@ -162,5 +185,6 @@ std::vector<std::pair<std::string, std::vector<uint8_t>>> samples() {
     return {{"plain", input(plain, {})},
             {"discarded", input(discarded, {})},
             {"row_of_first", input(layouts, of_first)},
-            {"row_of_second", input(layouts, of_second)}};
+            {"row_of_second", input(layouts, of_second)},
+            {"statistics", sample_statistics().encode()}};
 }

@@ -24,7 +24,7 @@ includes=(-I crates/plugin/shim -I "$BUILD/shim" -isystem "$headers/generated" -
 flags=(-std=gnu++17 -g1 -O1 -Wall -Wextra -Wno-unused-parameter -ffunction-sections -fdata-sections
     -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined
     -DMYSQL_DYNAMIC_PLUGIN -DHAVE_CONFIG_H -DDBUG_OFF -D_GNU_SOURCE -DMYSQL_SERVER=1)
-sources=("$HERE/decoder.cc" crates/plugin/shim/{row_layout,row_translation,row_codec,table_meta}.cc)
+sources=("$HERE/decoder.cc" crates/plugin/shim/{row_layout,row_translation,row_codec,statistics_digest,table_meta}.cc)
 # shellcheck disable=SC2054
 libraries=(-Wl,--gc-sections -Wl,--unresolved-symbols=ignore-all)
 
