@@ -17,9 +17,8 @@ use super::append::Direct;
 use super::claim::Keys;
 use super::deferred::Deferred;
 use crate::cache::Charge;
-use crate::checkpoint::recovery::RecoveredTransaction;
 use crate::engine::data::followed::NotedKeys;
-use crate::engine::data::tables::{row_id_of_key, Table};
+use crate::engine::data::tables::Table;
 use crate::engine::data::trail::Trail;
 use crate::engine::shared::Shared;
 use crate::lock::{Intent, LockOwner};
@@ -28,7 +27,7 @@ use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::numbers::NumberMap;
 use crate::options::CommitFlush;
 use crate::tree::{Node, Tree, Write};
-use crate::types::{LockMode, Timestamp, TreeId, TxnId, WaitRequest, WriteOp};
+use crate::types::{Timestamp, TreeId, TxnId, WriteOp};
 use crate::{Error, Result};
 use counters::NotedCounter;
 use savepoints::Mark;
@@ -151,36 +150,6 @@ impl Work {
             trail: None,
             doomed: None,
         }
-    }
-
-    /// A prepared transaction as the log had it; takes its locks again.
-    pub(in crate::engine) fn recovered(
-        shared: &Shared,
-        from: RecoveredTransaction,
-        tables: &[Arc<Table>],
-    ) -> Result<Work> {
-        let mut work = Work::new(from.txn);
-        work.phase = Phase::Prepared;
-        let trail = Trail::found(from.txn, &from.xid, from.records, from.bytes, &from.voids);
-        work.trail = Some(shared.hold_log_from(&work, from.first, trail));
-        work.xid = Some(from.xid);
-        work.logged_redo = Some(from.sequence);
-        work.status = Some(from.status);
-        work.sequence = from.sequence;
-        // What one locked too much another might have had.
-        work.locks(shared).never_widen();
-        for (tree, key) in &from.writes {
-            // Nobody else has locks but other prepared transactions, with which it had no conflict when it was alive.
-            work.locks(shared).lock(tree.id(), key, LockMode::Exclusive, &WaitRequest::no_wait())?;
-            let table = tables.iter().find(|table| table.counter_id() == Some(tree.id()));
-            if let (Some(table), Some(row)) = (table, row_id_of_key(key)) {
-                table.raise_row_id(row);
-            }
-            let rows = from.rows.get(&tree.id()).copied().unwrap_or(0);
-            work.touched.entry(tree.id()).or_insert_with(|| Touched::new(tree, rows));
-        }
-        work.enter_intent(shared);
-        Ok(work)
     }
 
     pub(in crate::engine) fn status(&self) -> Option<&TxnStatus> {

@@ -1,14 +1,49 @@
-//! Two-phase commit: preparing, publishing what is prepared, and rolling it back.
+//! Two-phase commit: preparing, publishing what is prepared, and rolling it back; also what a start finds prepared.
 
-use super::{Phase, Spent, Work};
+use super::{Phase, Spent, Touched, Work};
+use crate::checkpoint::recovery::RecoveredTransaction;
+use crate::engine::data::tables::{row_id_of_key, Table};
+use crate::engine::data::trail::Trail;
 use crate::engine::shared::Shared;
 use crate::engine::txn::claim::Keys;
 use crate::lock::Intent;
 use crate::log::{LogRecord, Ops, RedoBuffer};
 use crate::options::CommitFlush;
+use crate::types::{LockMode, WaitRequest};
 use crate::{Error, Result};
+use std::sync::Arc;
 
 impl Work {
+    /// A prepared transaction as the log had it; takes its locks again.
+    pub(in crate::engine) fn recovered(
+        shared: &Shared,
+        from: RecoveredTransaction,
+        tables: &[Arc<Table>],
+    ) -> Result<Work> {
+        let mut work = Work::new(from.txn);
+        work.phase = Phase::Prepared;
+        let trail = Trail::found(from.txn, &from.xid, from.records, from.bytes, &from.voids);
+        work.trail = Some(shared.hold_log_from(&work, from.first, trail));
+        work.xid = Some(from.xid);
+        work.logged_redo = Some(from.sequence);
+        work.status = Some(from.status);
+        work.sequence = from.sequence;
+        // What one locked too much another might have had.
+        work.locks(shared).never_widen();
+        for (tree, key) in &from.writes {
+            // Nobody else has locks but other prepared transactions, with which it had no conflict when it was alive.
+            work.locks(shared).lock(tree.id(), key, LockMode::Exclusive, &WaitRequest::no_wait())?;
+            let table = tables.iter().find(|table| table.counter_id() == Some(tree.id()));
+            if let (Some(table), Some(row)) = (table, row_id_of_key(key)) {
+                table.raise_row_id(row);
+            }
+            let rows = from.rows.get(&tree.id()).copied().unwrap_or(0);
+            work.touched.entry(tree.id()).or_insert_with(|| Touched::new(tree, rows));
+        }
+        work.enter_intent(shared);
+        Ok(work)
+    }
+
     /// Whoever changes one of its tables waits for its decision from now on, whether it has an owner or not.
     pub(super) fn enter_intent(&mut self, shared: &Shared) {
         if let Some(xid) = self.xid.as_ref().filter(|_| !self.touched.is_empty()) {
