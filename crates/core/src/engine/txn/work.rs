@@ -66,16 +66,23 @@ const LEAST_CHARGED: usize = 16 << 10;
 
 /// See the module's documentation.
 pub(in crate::engine) struct Work {
+    // Who it is, and how far.
     pub id: TxnId,
     pub label: u64,
     pub phase: Phase,
+    pub xid: Option<Vec<u8>>,
+    status: Option<Arc<TxnStatus>>,
+    /// The number of its last write; numbers are not used twice, whatever is undone.
+    sequence: u32,
+
+    // What it sees.
     pub snapshot: Option<SnapshotGuard>,
     /// The last one, with memory for the next.
     ended_snapshot: Option<SnapshotGuard>,
-    pub xid: Option<Vec<u8>>,
     /// Keys that cursors returned to it.
     pub reads: u64,
-    status: Option<Arc<TxnStatus>>,
+
+    // What it has locked.
     /// An owner that is this transaction's once it has asked for a lock.
     owner: Option<LockOwner>,
     asked_for_locks: bool,
@@ -83,7 +90,13 @@ pub(in crate::engine) struct Work {
     intent: Option<Intent>,
     /// Rows written, for the choice of a deadlock's victim.
     weight: u64,
-    sequence: u32,
+
+    // What it has written.
+    touched: NumberMap<TreeId, Touched>,
+    /// Tables that begin with its commit.
+    pub founded: Vec<Arc<Table>>,
+    /// Counters to be logged with the next record.
+    counters: Vec<NotedCounter>,
     pub(in crate::engine) redo: RedoBuffer,
     /// Rows that go to table files as they are.
     pub(in crate::engine) direct: Direct,
@@ -91,30 +104,31 @@ pub(in crate::engine) struct Work {
     pub(in crate::engine) deferred: Deferred,
     /// What redo, gathered rows and entries, and marks take, if that is much.
     charge: Option<Charge>,
+
+    // Where it may go back to.
     /// Ascending. Some may be missing: they make going back cheap and row counts exact.
     marks: Vec<Mark>,
     /// What these take, in bytes.
     marks_memory: usize,
     /// Where the row began that is being written; its memory is used again for each row.
     row: Option<Mark>,
-    /// The log has operations of it, the last with this sequence.
+
+    // What the log has of it already, beside the redo above.
+    /// Operations, the last with this sequence.
     logged_redo: Option<u32>,
-    /// Its first write to a table that is not logged, of which no redo knows.
+    /// Nothing of its writes to a table that is not logged, the first of which this is.
     unlogged: Option<u32>,
-    touched: NumberMap<TreeId, Touched>,
+    /// Where these are, if the log is held for it.
+    trail: Option<Arc<Trail>>,
+    /// Operations that are void, since a rollback to a savepoint could not be logged: there is no commit any more,
+    /// whatever else is undone.
+    doomed: Option<Error>,
+
+    // Where it has been last.
     /// A leaf that the next write to this tree may go to.
     near: Option<(TreeId, Arc<Node>)>,
     /// Where it has looked keys up.
     pub(super) keys: Keys,
-    /// Tables that begin with its commit.
-    pub founded: Vec<Arc<Table>>,
-    /// Counters to be logged with the next record.
-    counters: Vec<NotedCounter>,
-    /// Of one for which the log is held.
-    trail: Option<Arc<Trail>>,
-    /// A rollback to a savepoint could not be logged: the log has operations that are void, so there is no commit any
-    /// more, whatever else is undone.
-    doomed: Option<Error>,
 }
 
 impl Work {
