@@ -2,9 +2,14 @@
 
 use super::packet::{Fields, Packets};
 use super::Error;
+use std::collections::VecDeque;
+use std::time::Duration;
 
 const COM_QUIT: u8 = 1;
 const COM_QUERY: u8 = 3;
+/// Statements that are sent before an answer is read. The kernel keeps a few hundred short answers for who does not
+/// read them, and then holds up the server, which would no longer read statements.
+const MOST_UNANSWERED: usize = 32;
 /// More results of the same statement follow.
 const MORE_RESULTS: u16 = 8;
 
@@ -54,6 +59,39 @@ impl Connection {
         self.receive_all(None)
     }
 
+    /// Carries out statements one after the other, of which some are sent before the first one is answered. After an
+    /// error of the server the others are carried out as well; the first one is returned. What the server says of the
+    /// last statement.
+    pub fn execute_all<S: AsRef<[u8]>>(&mut self, statements: &[S]) -> Result<Completed, Error> {
+        let mut unanswered = VecDeque::new();
+        let mut all = Ok(Completed::default());
+        for statement in statements {
+            if unanswered.len() == MOST_UNANSWERED {
+                all = self.answer(unanswered.pop_front(), all)?;
+            }
+            self.send(statement.as_ref())?;
+            unanswered.push_back(self.packets.sequence());
+        }
+        while !unanswered.is_empty() {
+            all = self.answer(unanswered.pop_front(), all)?;
+        }
+        all
+    }
+
+    /// The answer to a statement whose packets ended before this number, behind those of `before`.
+    fn answer(
+        &mut self,
+        end: Option<u8>,
+        before: Result<Completed, Error>,
+    ) -> Result<Result<Completed, Error>, Error> {
+        self.packets.resume(end.unwrap_or_default());
+        Ok(match self.receive_all(None) {
+            Err(error @ Error::Server { .. }) => before.and(Err(error)),
+            Err(error) => return Err(error),
+            Ok(completed) => before.map(|_| completed),
+        })
+    }
+
     /// Carries out one statement and returns the rows of its first result.
     pub fn query(&mut self, statement: impl AsRef<[u8]>) -> Result<Rows, Error> {
         self.send(statement.as_ref())?;
@@ -101,6 +139,17 @@ impl Connection {
             Some(0xff) => Err(server_error(&self.payload)),
             _ => Ok(&self.payload),
         }
+    }
+
+    /// Waits for something to be received, at most so long; a signal ends the wait. Whether there is something, which
+    /// may be the end of the connection.
+    pub fn wait(&mut self, at_most: Duration) -> Result<bool, Error> {
+        self.packets.wait(at_most)
+    }
+
+    /// From now on it is an error, after which the connection cannot be used, if nothing comes for so long.
+    pub fn set_read_timeout(&mut self, limit: Duration) -> Result<(), Error> {
+        self.packets.set_read_timeout(limit)
     }
 
     /// Passes a command of somebody else on; the payloads of the answer, which may be an error of the server. Only of
@@ -293,6 +342,53 @@ mod tests {
         ] {
             assert!(answering(broken.clone()).query("x").is_err(), "{broken:?}");
         }
+    }
+
+    #[test]
+    fn answers_of_several_statements_come_in_their_order_also_behind_an_error() {
+        let completed = |rows| vec![0, rows, 0, 2, 0, 0, 0];
+        let error = b"\xff\x26\x04#23000Duplicate".to_vec();
+        for (answers, wanted) in [
+            (vec![completed(1), completed(2)], Ok(2)),
+            (vec![error.clone(), completed(2), b"\xff\x00\x04#23000Other".to_vec()], Err(1062)),
+            (std::iter::repeat_n(completed(1), 2000).chain([completed(5)]).collect(), Ok(5)),
+        ] {
+            let (client, server) = UnixStream::pair().unwrap();
+            let mut server = Packets::new(Socket::Unix(server));
+            // The first one is longer than a packet.
+            let length = |at| if at == 0 { 17 << 20 } else { 20 };
+            let statements: Vec<String> = (0..answers.len()).map(|at| "x".repeat(length(at))).collect();
+            std::thread::spawn(move || {
+                let mut query = Vec::new();
+                for answer in answers {
+                    server.restart();
+                    server.receive(&mut query).unwrap();
+                    server.send(&answer, b"").unwrap();
+                }
+                server.restart();
+                server.receive(&mut query).unwrap();
+                server.send(&[0, 9, 0, 2, 0, 0, 0], b"").unwrap();
+            });
+            let mut connection = Connection::new(Packets::new(Socket::Unix(client)), "10.11.1".into());
+            let done = connection.execute_all(&statements);
+            let done = done.map(|completed| u16::try_from(completed.affected_rows).unwrap());
+            assert_eq!(done.map_err(|error| error.code().unwrap()), wanted);
+            assert_eq!(connection.execute("y").unwrap().affected_rows, 9);
+        }
+    }
+
+    #[test]
+    fn a_wait_ends_with_what_comes_or_with_its_limit() {
+        let mut connection = answering(vec![vec![0; 7], vec![0; 7]]);
+        assert!(!connection.wait(Duration::ZERO).unwrap());
+        connection.command(b"x").unwrap();
+        assert!(connection.wait(Duration::from_secs(60)).unwrap());
+        assert_eq!(connection.receive().unwrap(), [0; 7]);
+        // The second one, whether it is read from the socket already or not, and then the end.
+        assert!(connection.wait(Duration::from_secs(60)).unwrap());
+        connection.receive().unwrap();
+        assert!(connection.wait(Duration::from_secs(60)).unwrap());
+        assert!(matches!(connection.receive(), Err(Error::Io { .. })));
     }
 
     #[test]

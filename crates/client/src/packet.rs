@@ -9,7 +9,9 @@
 use super::Error;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// The longest payload of one packet.
 const LONGEST: usize = (1 << 24) - 1;
@@ -23,6 +25,22 @@ const COPIED: usize = 64 << 10;
 pub enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+impl Socket {
+    fn descriptor(&self) -> RawFd {
+        match self {
+            Socket::Tcp(stream) => stream.as_raw_fd(),
+            Socket::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+
+    fn set_read_timeout(&self, limit: Duration) -> std::io::Result<()> {
+        match self {
+            Socket::Tcp(stream) => stream.set_read_timeout(Some(limit)),
+            Socket::Unix(stream) => stream.set_read_timeout(Some(limit)),
+        }
+    }
 }
 
 impl Read for Socket {
@@ -60,6 +78,24 @@ impl Stream {
             Stream::Plain(socket) => Ok(socket),
             Stream::Encrypted(stream) => Ok(stream),
             Stream::None => Err(Error::Protocol("the connection is closed".into())),
+        }
+    }
+
+    fn socket(&self) -> Result<&Socket, Error> {
+        match self {
+            Stream::Plain(socket) => Ok(socket),
+            Stream::Encrypted(stream) => Ok(&stream.sock),
+            Stream::None => Err(Error::Protocol("the connection is closed".into())),
+        }
+    }
+
+    /// Whether bytes were received that nobody has read yet.
+    fn holds_some(&mut self) -> bool {
+        match self {
+            Stream::Encrypted(stream) => {
+                stream.conn.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() > 0)
+            }
+            _ => false,
         }
     }
 
@@ -123,6 +159,16 @@ impl Packets {
         self.sequence = 0;
     }
 
+    /// The number of the next packet.
+    pub fn sequence(&self) -> u8 {
+        self.sequence
+    }
+
+    /// The next packet has this number: the answer begins to a command behind which others were sent.
+    pub fn resume(&mut self, sequence: u8) {
+        self.sequence = sequence;
+    }
+
     /// Sends `first` followed by `rest` as one payload.
     pub fn send(&mut self, first: &[u8], rest: &[u8]) -> Result<(), Error> {
         let lost = || Error::io("the connection to the server is lost");
@@ -149,6 +195,24 @@ impl Packets {
                 return writer.flush().map_err(lost());
             }
         }
+    }
+
+    /// Waits for something to be received, or for the end of the connection, at most so long; a signal ends the wait.
+    /// Whether there is something.
+    pub fn wait(&mut self, at_most: Duration) -> Result<bool, Error> {
+        if self.taken < self.received || self.stream.holds_some() {
+            return Ok(true);
+        }
+        let mut input =
+            libc::pollfd { fd: self.stream.socket()?.descriptor(), events: libc::POLLIN, revents: 0 };
+        let limit = at_most.as_millis().try_into().unwrap_or(libc::c_int::MAX);
+        // SAFETY: there is one structure, which lives as long as the call.
+        Ok(unsafe { libc::poll(&mut input, 1, limit) } > 0)
+    }
+
+    /// From now on it is an error if nothing comes for so long while a payload is received.
+    pub fn set_read_timeout(&mut self, limit: Duration) -> Result<(), Error> {
+        self.stream.socket()?.set_read_timeout(limit).map_err(Error::io("a limit of time cannot be set"))
     }
 
     /// Receives one payload into `payload`.
