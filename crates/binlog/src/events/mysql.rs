@@ -281,6 +281,11 @@ impl GtidSet {
         out
     }
 
+    /// Adds a transaction.
+    pub fn add(&mut self, gtid: &MySqlGtid) {
+        add(&mut self.sources, gtid.source, &gtid.tag, (gtid.number, gtid.number + 1));
+    }
+
     /// Whether it has all transactions of another one.
     pub fn has_all(&self, other: &GtidSet) -> bool {
         let within = |set: &GtidIntervals, (from, to): (u64, u64)| {

@@ -129,6 +129,26 @@ impl<'a> Rows<'a> {
         self.change != Change::Delete && Bitmap(&self.new_columns).has(column)
     }
 
+    /// A bit for each column, the lowest of the first byte first: images before the change have it.
+    pub fn old_columns(&self) -> &[u8] {
+        &self.old_columns
+    }
+
+    /// The same of images after the change.
+    pub fn new_columns(&self) -> &[u8] {
+        &self.new_columns
+    }
+
+    /// The images as the log has them, not compressed.
+    pub fn images(&self) -> &[u8] {
+        &self.images
+    }
+
+    /// Whether images may have only what changed of JSON documents.
+    pub fn has_partial_json(&self) -> bool {
+        self.partial_json
+    }
+
     /// What is wrong with a value of one of the columns, which are counted from 0 on, and where.
     pub fn error(&self, column: usize, problem: Problem) -> Error {
         self.table_error(problem).with_column(self.table.column_name(column))
@@ -320,6 +340,11 @@ impl<'r> Iterator for RowIterator<'r> {
 }
 
 impl<'r> RowIterator<'r> {
+    /// The images of the rows that are still to come.
+    pub fn images_left(&self) -> &'r [u8] {
+        self.left.0
+    }
+
     fn row(&mut self) -> Result<Row<'r>, Error> {
         let change = self.rows.change;
         let old = if change == Change::Write { None } else { Some(self.image(false)?) };
