@@ -1,6 +1,7 @@
 //! Why the command fails.
 
 use teak_console::Status;
+use teak_replicate::DumpError;
 
 /// Why a log could not be shown, or not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +26,17 @@ pub enum BinlogError {
     /// What was asked for cannot be.
     #[error("{0}")]
     Usage(String),
+}
+
+impl From<DumpError> for BinlogError {
+    fn from(error: DumpError) -> BinlogError {
+        match error {
+            DumpError::Log(error) => BinlogError::Log(error),
+            DumpError::Server(error) => BinlogError::Server(error),
+            DumpError::Checksums(_) => BinlogError::Usage(format!("--source: {error}")),
+            DumpError::OtherFamily { .. } => BinlogError::Usage(format!("--start: {error}")),
+        }
+    }
 }
 
 impl BinlogError {

@@ -29,6 +29,7 @@ use printer::{Form, Printer};
 use start::Start;
 use std::io::Write;
 use std::path::PathBuf;
+use teak_replicate::{Asked, Beginning};
 
 /// The command line.
 #[derive(clap::Args, Debug)]
@@ -65,8 +66,9 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BinlogError
     let read = match &arguments.source {
         Some(url) => {
             let settings = source::settings(url, &arguments.client)?;
-            let asked = source::Asked { start, follow: arguments.follow, server_id: arguments.server_id };
-            source::show(&settings, asked, &mut printer)
+            let beginning = start.map_or(Beginning::Oldest, |start| start.beginning());
+            let asked = Asked { beginning, follow: arguments.follow, server_id: arguments.server_id };
+            source::show(&settings, &asked, &mut printer)
         }
         None => files::show(&arguments.files, start, &mut printer),
     };

@@ -4,6 +4,7 @@ use super::BinlogError;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use teak_binlog::{Body, Event, GtidSet, MariaDbGtid, MariaDbGtidList};
+use teak_replicate::Beginning;
 
 /// Transactions that are not to be shown: those up to some, and those of a set.
 pub struct Start {
@@ -42,26 +43,14 @@ impl FromStr for Start {
 }
 
 impl Start {
-    /// As `@slave_connect_state` of MariaDB takes it; an error for a set of MySQL.
-    pub fn connect_state(&self) -> Result<String, BinlogError> {
+    /// As a server takes it.
+    pub fn beginning(&self) -> Beginning {
         match &self.state {
             State::MariaDb(domains) => {
                 let gtids: Vec<String> = domains.values().map(|(gtid, _)| gtid.to_string()).collect();
-                Ok(gtids.join(","))
+                Beginning::MariaDb(gtids.join(","))
             }
-            State::MySql(_) => {
-                Err(BinlogError::Usage("--start: a server of MariaDB knows no sets of GTIDs of MySQL".into()))
-            }
-        }
-    }
-
-    /// As MySQL takes it; an error for GTIDs of MariaDB.
-    pub fn set(&self) -> Result<&GtidSet, BinlogError> {
-        match &self.state {
-            State::MySql(set) => Ok(set),
-            State::MariaDb(_) => {
-                Err(BinlogError::Usage("--start: a server of MySQL knows no GTIDs of MariaDB".into()))
-            }
+            State::MySql(set) => Beginning::MySql(set.to_bytes()),
         }
     }
 

@@ -1,0 +1,10 @@
+//! Follows servers of MariaDB and MySQL: logs as a server sends them, and how far a source was followed.
+
+#![deny(missing_docs, unnameable_types)]
+#![forbid(unsafe_code)]
+
+mod dump;
+mod position;
+
+pub use dump::{Asked, Beginning, Dump, DumpError, Log, Sent, HEARTBEAT};
+pub use position::{Gtid, Position};
