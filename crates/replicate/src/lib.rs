@@ -3,8 +3,11 @@
 #![deny(missing_docs, unnameable_types)]
 #![forbid(unsafe_code)]
 
+mod configuration;
 mod dump;
 mod position;
+mod routes;
 
+pub use configuration::Wrong;
 pub use dump::{Asked, Beginning, Dump, DumpError, Log, Sent, HEARTBEAT};
 pub use position::{Gtid, Position};

@@ -1,0 +1,344 @@
+//! The configuration file: TOML, whose keys are in docs/replicate.md. What is wrong in it is told with its line.
+
+use crate::routes::Routes;
+use serde::Deserialize;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use teak_client::{Address, Settings, Tls, TlsPolicy};
+use toml::{Spanned, Value};
+
+const DEFAULT_PORT: u16 = 3306;
+/// A server that is away must not hold a thread for as long as the system would try.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// What the position table has room for.
+const LONGEST_NAME: usize = 64;
+
+/// What the configuration says.
+#[derive(Debug)]
+pub struct Configuration {
+    /// Where rows go.
+    pub target: TargetPlan,
+    /// Who is followed.
+    pub sources: Vec<SourcePlan>,
+}
+
+/// The server that rows go to.
+#[derive(Debug, Clone)]
+pub struct TargetPlan {
+    /// The connection.
+    pub settings: Settings,
+    /// What tables are made with, whatever engine the source's statements name.
+    pub engine: Option<String>,
+}
+
+/// A server that is followed.
+#[derive(Debug, Clone)]
+pub struct SourcePlan {
+    /// As positions and messages call it.
+    pub name: String,
+    /// The connection.
+    pub settings: Settings,
+    /// Where to begin the first time.
+    pub start: Start,
+    /// As which replica to ask.
+    pub server_id: Option<u32>,
+    /// Which databases are followed.
+    pub routes: Routes,
+}
+
+/// Where to begin if the target has no position of the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// Where the source is.
+    Now,
+    /// Behind these transactions.
+    Gtid(String),
+    /// At an event of a file, of a source that can tell the GTIDs before it.
+    File {
+        /// As the source calls it.
+        file: String,
+        /// Where in it.
+        position: u64,
+    },
+}
+
+/// A configuration that cannot be carried out: file and line, and what is wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {why}")]
+pub struct Wrong {
+    place: String,
+    why: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    target: Spanned<TargetKeys>,
+    #[serde(default)]
+    source: Vec<Spanned<SourceKeys>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TargetKeys {
+    socket: Option<PathBuf>,
+    host: Option<String>,
+    port: Option<u16>,
+    user: String,
+    password_file: Option<PathBuf>,
+    tls: Option<bool>,
+    tls_ca: Option<PathBuf>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+    tls_verify_host: Option<bool>,
+    engine: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SourceKeys {
+    name: Spanned<String>,
+    socket: Option<PathBuf>,
+    host: Option<String>,
+    port: Option<u16>,
+    user: String,
+    password_file: Option<PathBuf>,
+    tls: Option<bool>,
+    tls_ca: Option<PathBuf>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+    tls_verify_host: Option<bool>,
+    start: Spanned<Value>,
+    server_id: Option<Spanned<u32>>,
+    databases: Option<Vec<Spanned<String>>>,
+    rename_databases: Option<Spanned<Value>>,
+}
+
+/// Names a line of the file in an error.
+struct Lines<'a> {
+    file: &'a Path,
+    text: &'a str,
+}
+
+impl Lines<'_> {
+    fn wrong(&self, at: Range<usize>, why: impl Into<String>) -> Wrong {
+        let before = self.text.as_bytes().get(..at.start).unwrap_or_default();
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        Wrong { place: format!("{}:{line}", self.file.display()), why: why.into() }
+    }
+}
+
+impl Configuration {
+    /// Of a file.
+    pub fn read(file: &Path) -> Result<Configuration, Wrong> {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Wrong { place: file.display().to_string(), why: error.to_string() })?;
+        Configuration::of_text(file, &text)
+    }
+
+    fn of_text(file: &Path, text: &str) -> Result<Configuration, Wrong> {
+        let lines = Lines { file, text };
+        let keys: File = toml::from_str(text)
+            .map_err(|error| lines.wrong(error.span().unwrap_or_default(), error.message()))?;
+        let at = keys.target.span();
+        let target = target(keys.target.into_inner(), &lines, at.clone())?;
+        if keys.source.is_empty() {
+            return Err(lines.wrong(at, "there is no [[source]]"));
+        }
+        let mut sources: Vec<SourcePlan> = Vec::new();
+        for source in keys.source {
+            let (at, name) = (source.span(), source.get_ref().name.span());
+            let source = self::source(source.into_inner(), &lines, at)?;
+            if sources.iter().any(|other| other.name == source.name) {
+                return Err(lines.wrong(name, format!("there are two sources {}", source.name)));
+            }
+            sources.push(source);
+        }
+        Ok(Configuration { target, sources })
+    }
+}
+
+fn target(keys: TargetKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<TargetPlan, Wrong> {
+    let tls = (keys.tls, keys.tls_ca, keys.tls_cert, keys.tls_key, keys.tls_verify_host);
+    let engine = match keys.engine {
+        Some(engine) if !is_plain(engine.get_ref()) => {
+            return Err(lines.wrong(engine.span(), "engine is not the name of an engine"))
+        }
+        engine => engine.map(Spanned::into_inner),
+    };
+    let address = address(keys.socket, keys.host, keys.port).map_err(|why| lines.wrong(at.clone(), why))?;
+    let settings =
+        settings(address, keys.user, keys.password_file, tls).map_err(|why| lines.wrong(at, why))?;
+    Ok(TargetPlan { settings, engine })
+}
+
+fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<SourcePlan, Wrong> {
+    let name_at = keys.name.span();
+    let name = keys.name.into_inner();
+    if !is_plain(&name) || name.len() > LONGEST_NAME {
+        let why = format!("a name has letters of ASCII, digits, _ and -, {LONGEST_NAME} at most");
+        return Err(lines.wrong(name_at, why));
+    }
+    if let Some(renamed) = &keys.rename_databases {
+        return Err(lines.wrong(renamed.span(), "rename_databases is not built yet"));
+    }
+    let start = start(keys.start.get_ref()).map_err(|why| lines.wrong(keys.start.span(), why))?;
+    let tls = (keys.tls, keys.tls_ca, keys.tls_cert, keys.tls_key, keys.tls_verify_host);
+    let address = address(keys.socket, keys.host, keys.port).map_err(|why| lines.wrong(at.clone(), why))?;
+    let settings =
+        settings(address, keys.user, keys.password_file, tls).map_err(|why| lines.wrong(at, why))?;
+    let server_id = match keys.server_id {
+        Some(id) if *id.get_ref() == 0 => return Err(lines.wrong(id.span(), "server_id is 0")),
+        id => id.map(Spanned::into_inner),
+    };
+    let databases = keys.databases.map(|those| those.into_iter().map(Spanned::into_inner).collect());
+    Ok(SourcePlan { name, settings, start, server_id, routes: Routes::new(databases) })
+}
+
+/// What may stand in a statement as it is.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+fn start(value: &Value) -> Result<Start, String> {
+    match value {
+        Value::String(text) => match text.as_str() {
+            "now" => Ok(Start::Now),
+            "copy" => Err("start = \"copy\" is not built yet: load a dump, and give its position".into()),
+            gtid => {
+                let family = crate::Position::family_of(gtid);
+                let position =
+                    crate::Position::parse(gtid, family).map_err(|error| format!("start: {error}"))?;
+                Ok(Start::Gtid(position.to_string()))
+            }
+        },
+        Value::Table(table) => {
+            let file = table.get("file").and_then(Value::as_str);
+            let position = table.get("position").and_then(Value::as_integer);
+            match (file, position.and_then(|position| u64::try_from(position).ok()), table.len()) {
+                (Some(file), Some(position), 2) => Ok(Start::File { file: file.into(), position }),
+                _ => Err("start is not { file = \"NAME\", position = NUMBER }".into()),
+            }
+        }
+        _ => Err("start is neither \"now\", nor GTIDs, nor { file = \"NAME\", position = NUMBER }".into()),
+    }
+}
+
+fn address(socket: Option<PathBuf>, host: Option<String>, port: Option<u16>) -> Result<Address, String> {
+    match (socket, host) {
+        (Some(_), Some(_)) => Err("there are socket and host: one of them is needed".into()),
+        (None, None) => Err("socket or host is missing".into()),
+        (Some(_), None) if port.is_some() => Err("a socket has no port".into()),
+        (Some(socket), None) => Ok(Address::Socket(socket)),
+        (None, Some(host)) => Ok(Address::Tcp { host, port: port.unwrap_or(DEFAULT_PORT) }),
+    }
+}
+
+type TlsKeys = (Option<bool>, Option<PathBuf>, Option<PathBuf>, Option<PathBuf>, Option<bool>);
+
+fn settings(
+    address: Address,
+    user: String,
+    password_file: Option<PathBuf>,
+    (tls, ca, cert, key, verify_host): TlsKeys,
+) -> Result<Settings, String> {
+    let password = match password_file {
+        None => String::new(),
+        Some(file) => {
+            let text = std::fs::read_to_string(&file)
+                .map_err(|error| format!("password_file {}: {error}", file.display()))?;
+            text.trim_end_matches(['\r', '\n']).to_string()
+        }
+    };
+    let mut tls_settings = Tls { ca, cert, key, verify_host: verify_host.unwrap_or(false), ..Tls::default() };
+    let is_asked_for = tls_settings.cert.is_some() || tls_settings.checks_certificate();
+    tls_settings.policy = match tls {
+        Some(false) if is_asked_for => return Err("tls is false, and there are other keys of TLS".into()),
+        Some(false) => TlsPolicy::Never,
+        Some(true) => TlsPolicy::Required,
+        None if is_asked_for => TlsPolicy::Required,
+        None => TlsPolicy::IfOffered,
+    };
+    Ok(Settings {
+        address,
+        user,
+        password,
+        database: None,
+        character_set: "utf8mb4".into(),
+        connect_timeout: Some(CONNECT_TIMEOUT),
+        several_statements: false,
+        tls: tls_settings,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARGET: &str = "[target]\nsocket = \"/run/target.sock\"\nuser = \"root\"\n";
+    const SOURCE: &str = "[[source]]\nname = \"wiki1\"\nhost = \"127.0.0.1\"\nport = 3401\nuser = \"repl\"\n";
+
+    fn read(text: &str) -> Result<Configuration, String> {
+        Configuration::of_text(Path::new("r.toml"), text).map_err(|wrong| wrong.to_string())
+    }
+
+    #[test]
+    fn the_smallest_configuration_is_read() {
+        let text = format!("{TARGET}{SOURCE}start = \"now\"\ndatabases = [\"enwiki\", \"dewiki*\"]\n");
+        let configuration = read(&text).unwrap();
+        let source = &configuration.sources[0];
+        assert_eq!((source.name.as_str(), &source.start), ("wiki1", &Start::Now));
+        assert_eq!(source.settings.address, Address::Tcp { host: "127.0.0.1".into(), port: 3401 });
+        assert_eq!(configuration.target.settings.address, Address::Socket("/run/target.sock".into()));
+        assert!(source.routes.follows(b"dewiki2") && !source.routes.follows(b"frwiki"));
+        assert_eq!(source.settings.tls.policy, TlsPolicy::IfOffered);
+    }
+
+    #[test]
+    fn a_start_is_now_or_a_position() {
+        for (start, wanted) in [
+            ("\"0-1-100, 7-2-9\"", Start::Gtid("0-1-100,7-2-9".into())),
+            (
+                "\"5ccc1033-44a8-11ea-bd59-0242ac190003:1-5\"",
+                Start::Gtid("5ccc1033-44a8-11ea-bd59-0242ac190003:1-5".into()),
+            ),
+            ("{ file = \"b.000001\", position = 4 }", Start::File { file: "b.000001".into(), position: 4 }),
+        ] {
+            let configuration = read(&format!("{TARGET}{SOURCE}start = {start}\n")).unwrap();
+            assert_eq!(configuration.sources[0].start, wanted);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let now = "start = \"now\"\n";
+        for (text, wanted) in [
+            (format!("{TARGET}{SOURCE}{now}colour = 1\n"), "r.toml:10: unknown field `colour`"),
+            (format!("{TARGET}{SOURCE}"), "r.toml:4: missing field `start`"),
+            (format!("{TARGET}{SOURCE}start = \"copy\"\n"), "r.toml:9: start = \"copy\" is not built yet"),
+            (format!("{TARGET}{SOURCE}start = \"x\"\n"), "r.toml:9: start: x is no GTID"),
+            (format!("{TARGET}{SOURCE}start = 5\n"), "r.toml:9: start is neither"),
+            (format!("{TARGET}{SOURCE}start = {{ file = \"b\" }}\n"), "r.toml:9: start is not { file"),
+            (
+                format!("{TARGET}{SOURCE}{now}rename_databases = {{ \"a\" = \"b\" }}\n"),
+                "r.toml:10: rename_databases is not built",
+            ),
+            (format!("{TARGET}{SOURCE}{now}{SOURCE}{now}"), "r.toml:11: there are two sources wiki1"),
+            (format!("{TARGET}{SOURCE}{now}socket = \"/x\"\n"), "r.toml:4: there are socket and host"),
+            (
+                format!("{TARGET}{SOURCE}{now}password_file = \"/nowhere/x\"\n"),
+                "r.toml:4: password_file /nowhere/x",
+            ),
+            (format!("{TARGET}{SOURCE}{now}server_id = 0\n"), "r.toml:10: server_id is 0"),
+            (format!("{TARGET}engine = \"x'y\"\n{SOURCE}{now}"), "r.toml:4: engine is not"),
+            (format!("{TARGET}{SOURCE}{now}tls = false\ntls_ca = \"/x\"\n"), "r.toml:4: tls is false"),
+            (TARGET.to_string(), "r.toml:1: there is no [[source]]"),
+            (format!("{TARGET}{}{now}", SOURCE.replace("wiki1", "wiki 1")), "r.toml:5: a name has letters"),
+            ("[target\n".to_string(), "r.toml:1: "),
+        ] {
+            let error = read(&text).unwrap_err();
+            assert!(error.starts_with(wanted), "{error}\n{wanted}");
+        }
+    }
+}
