@@ -7,6 +7,8 @@ mod configuration;
 mod dump;
 mod position;
 mod routes;
+mod statement;
+mod steps;
 
 pub use configuration::Wrong;
 pub use dump::{Asked, Beginning, Dump, DumpError, Log, Sent, HEARTBEAT};
