@@ -5,6 +5,7 @@
 
 mod configuration;
 mod dump;
+mod events;
 mod position;
 mod routes;
 mod statement;

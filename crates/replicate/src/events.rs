@@ -1,0 +1,391 @@
+//! Events with rows as a server takes them in a BINLOG statement: those of the source, written anew. They are all of
+//! one form (version 1, not compressed, without checksums), whatever form the source's log has.
+//!
+//! ```text
+//! BINLOG 'base64 of: { table map } { rows }, the last ones with the flag that they end a statement'
+//! ```
+
+use teak_binlog::{Change, Header, Rows, HEADER_BYTES};
+
+const FORMAT_DESCRIPTION: u8 = 15;
+const TABLE_MAP: u8 = 19;
+const WRITE_ROWS_V1: u8 = 23;
+const UPDATE_ROWS_V1: u8 = 24;
+const DELETE_ROWS_V1: u8 = 25;
+/// The fixed part of table maps and of rows: the table's id in six bytes, flags in two.
+const FIXED_BYTES: usize = 8;
+/// Bytes of events in one statement, about: more make it no faster.
+const ENOUGH: usize = 256 << 10;
+
+/// What is in front of the images of an event, at most: header, fixed part, and bits for 4096 columns, twice.
+const HEAD: usize = 2 << 10;
+
+/// A row that no statement can have.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TooLong {
+    /// In bytes, as an event.
+    pub bytes: usize,
+}
+
+/// The statement that a session begins with, before others of its kind.
+pub fn introduction() -> Vec<u8> {
+    let mut event = Vec::new();
+    event.extend_from_slice(&4u16.to_le_bytes());
+    let mut version = [0; 50];
+    let name = b"10.11.0-MariaDB";
+    version[..name.len()].copy_from_slice(name);
+    event.extend_from_slice(&version);
+    event.extend_from_slice(&0u32.to_le_bytes());
+    event.push(HEADER_BYTES as u8);
+    // The lengths of fixed parts; of types that never come they do not matter.
+    let mut lengths = [0; 171];
+    lengths[2 - 1] = 13;
+    lengths[4 - 1] = 8;
+    lengths[FORMAT_DESCRIPTION as usize - 1] = 84;
+    for kind in [TABLE_MAP, WRITE_ROWS_V1, UPDATE_ROWS_V1, DELETE_ROWS_V1] {
+        lengths[kind as usize - 1] = FIXED_BYTES as u8;
+    }
+    for kind in [30, 31, 32] {
+        lengths[kind - 1] = FIXED_BYTES as u8 + 2;
+    }
+    event.extend_from_slice(&lengths);
+    // No checksums, and room for the one that this event would have.
+    event.extend_from_slice(&[0; 5]);
+    let mut events = Vec::new();
+    push(&mut events, FORMAT_DESCRIPTION, (0, 0), &[&event]);
+    statement(&events)
+}
+
+fn statement(events: &[u8]) -> Vec<u8> {
+    let mut text = b"BINLOG '".to_vec();
+    base64(events, &mut text);
+    text.push(b'\'');
+    text
+}
+
+/// Appends an event: its header, with time and server, and the parts of its body. Returns where the body begins.
+fn push(events: &mut Vec<u8>, kind: u8, (time, server_id): (u32, u32), parts: &[&[u8]]) -> usize {
+    let length = HEADER_BYTES + parts.iter().map(|part| part.len()).sum::<usize>();
+    events.extend_from_slice(&time.to_le_bytes());
+    events.push(kind);
+    events.extend_from_slice(&server_id.to_le_bytes());
+    events.extend_from_slice(&(length as u32).to_le_bytes());
+    events.extend_from_slice(&[0; 6]);
+    let body = events.len();
+    for part in parts {
+        events.extend_from_slice(part);
+    }
+    body
+}
+
+/// The rows of one statement of the source, gathered into statements for the target.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// Table maps of the source's statement.
+    maps: Vec<u8>,
+    rows: Vec<u8>,
+    /// Where in the rows the flags of the last event are.
+    last_flags: usize,
+    /// The longest statement that the target takes, in bytes of events.
+    longest: usize,
+}
+
+impl Gathered {
+    /// For a target that takes packets of so many bytes.
+    pub fn new(longest_packet: usize) -> Gathered {
+        // Three bytes become four, and there is more than the events.
+        let longest = longest_packet.saturating_sub(8 << 10) / 4 * 3;
+        Gathered { longest, ..Gathered::default() }
+    }
+
+    /// A table whose rows will come: the event's body behind its header, without a checksum.
+    pub fn table(&mut self, header: &Header, body: &[u8]) {
+        push(&mut self.maps, TABLE_MAP, (header.time, header.server_id), &[body]);
+    }
+
+    /// Rows; statements that are full go to `out`.
+    pub fn rows(
+        &mut self,
+        header: &Header,
+        rows: &Rows<'_>,
+        out: &mut dyn FnMut(Vec<u8>),
+    ) -> Result<(), TooLong> {
+        let images = rows.images();
+        if self.maps.len() + self.rows.len() + images.len() > ENOUGH.min(self.longest) {
+            self.flush(out);
+        }
+        if self.maps.len() + images.len() + HEAD <= self.longest {
+            self.event(header, rows, images);
+            return Ok(());
+        }
+        // Too many for one statement: as many at once as it can have.
+        let (mut from, mut to) = (0, 0);
+        let mut each = rows.iter();
+        while each.next().is_some() {
+            let end = images.len() - each.images_left().len();
+            if self.maps.len() + (end - from) + HEAD > self.longest {
+                if to == from {
+                    return Err(TooLong { bytes: end - from });
+                }
+                self.event(header, rows, &images[from..to]);
+                self.flush(out);
+                from = to;
+            }
+            to = end;
+        }
+        self.event(header, rows, &images[from..]);
+        Ok(())
+    }
+
+    /// One row, from one place to another of the images, as a statement of its own.
+    pub fn row(&mut self, header: &Header, rows: &Rows<'_>, images: &[u8]) -> Option<Vec<u8>> {
+        let mut made = None;
+        self.event(header, rows, images);
+        self.flush(&mut |statement| made = Some(statement));
+        made
+    }
+
+    fn event(&mut self, header: &Header, rows: &Rows<'_>, images: &[u8]) {
+        let kind = match rows.change {
+            Change::Write => WRITE_ROWS_V1,
+            Change::Update => UPDATE_ROWS_V1,
+            Change::Delete => DELETE_ROWS_V1,
+        };
+        let mut head = rows.table.id.to_le_bytes()[..6].to_vec();
+        head.extend_from_slice(&(rows.flags & !Rows::STATEMENT_END).to_le_bytes());
+        // The number of columns as the protocol packs it: there are at most 4096.
+        match rows.table.columns.len() {
+            few @ 0..=250 => head.push(few as u8),
+            many => {
+                head.push(252);
+                head.extend_from_slice(&(many as u16).to_le_bytes());
+            }
+        }
+        let (old, new): (&[u8], &[u8]) = match rows.change {
+            Change::Write => (&[], rows.new_columns()),
+            Change::Delete => (rows.old_columns(), &[]),
+            Change::Update => (rows.old_columns(), rows.new_columns()),
+        };
+        let source = (header.time, header.server_id);
+        let body = push(&mut self.rows, kind, source, &[&head, old, new, images]);
+        self.last_flags = body + 6;
+    }
+
+    /// The source's statement is at its end: what is left goes to `out`.
+    pub fn end(&mut self, out: &mut dyn FnMut(Vec<u8>)) {
+        self.flush(out);
+        self.maps.clear();
+    }
+
+    /// Forgets what was gathered.
+    pub fn clear(&mut self) {
+        self.maps.clear();
+        self.rows.clear();
+    }
+
+    fn flush(&mut self, out: &mut dyn FnMut(Vec<u8>)) {
+        if self.rows.is_empty() {
+            return;
+        }
+        self.rows[self.last_flags] |= Rows::STATEMENT_END as u8;
+        out(statement(&[&self.maps[..], &self.rows].concat()));
+        self.rows.clear();
+    }
+}
+
+/// The digits of base64, with what fills up the last four.
+fn base64(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    out.reserve(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let number =
+            group.iter().enumerate().fold(0, |sum, (at, &byte)| sum | u32::from(byte) << (16 - 8 * at));
+        for at in 0..4 {
+            out.push(match at <= group.len() {
+                true => DIGITS[(number >> (18 - 6 * at) & 63) as usize],
+                false => b'=',
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use teak_binlog::{Body, Checksum, Decoder, Event, Format, Framer, Limits, Table, Value, MAGIC};
+
+    /// The number of what a base64 digit stands for.
+    fn bytes_of(statement: &[u8]) -> Vec<u8> {
+        let digits = statement.strip_prefix(b"BINLOG '").unwrap().strip_suffix(b"'").unwrap();
+        assert_eq!(digits.len() % 4, 0);
+        let value = |digit: u8| match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => 0,
+        };
+        let mut bytes = Vec::new();
+        for four in digits.chunks(4) {
+            let number = four.iter().fold(0, |sum: u32, &digit| sum << 6 | u32::from(value(digit)));
+            let filled = four.iter().filter(|&&digit| digit == b'=').count();
+            bytes.extend_from_slice(&number.to_be_bytes()[1..4 - filled]);
+        }
+        bytes
+    }
+
+    /// What the decoder finds in a log of these statements.
+    fn decoded(statements: &[Vec<u8>], see: &mut dyn FnMut(&Event<'_>)) {
+        let mut framer = Framer::new(Limits::default());
+        framer.feed(&MAGIC);
+        statements.iter().for_each(|statement| framer.feed(&bytes_of(statement)));
+        let mut decoder = Decoder::of_server(Checksum::None, Limits::default());
+        while let Some(frame) = framer.next_event().unwrap() {
+            see(&decoder.decode(frame.position, frame.bytes).unwrap());
+        }
+        framer.finish().unwrap();
+    }
+
+    /// A table of an INT and a BLOB, as the body of a table map.
+    fn table_map() -> Vec<u8> {
+        b"\x07\0\0\0\0\0\x01\0\x02db\0\x01t\0\x02\x03\xfc\x01\x02\x03".to_vec()
+    }
+
+    fn image(number: u32, length: usize) -> Vec<u8> {
+        let blob = (length as u16).to_le_bytes();
+        [&[0xfc][..], &number.to_le_bytes(), &blob, &vec![7; length]].concat()
+    }
+
+    /// A log with rows of that table, as the decoder has them: `see` is shown the header and the rows.
+    fn with_rows(kind: u8, images: &[u8], see: &mut dyn FnMut(&Header, &Rows<'_>)) {
+        let mut events = bytes_of(&introduction());
+        push(&mut events, TABLE_MAP, (5, 6), &[&table_map()]);
+        let bitmaps: &[u8] = if kind == UPDATE_ROWS_V1 { &[3, 3] } else { &[3] };
+        push(&mut events, kind, (5, 6), &[b"\x07\0\0\0\0\0\x03\0\x02", bitmaps, images]);
+        let mut framer = Framer::new(Limits::default());
+        framer.feed(&MAGIC);
+        framer.feed(&events);
+        let mut decoder = Decoder::of_server(Checksum::None, Limits::default());
+        while let Some(frame) = framer.next_event().unwrap() {
+            let event = decoder.decode(frame.position, frame.bytes).unwrap();
+            if let Body::Rows(rows) = &event.body {
+                see(&event.header, rows);
+            }
+        }
+    }
+
+    /// The statements that rows become, for a target that takes packets of so many bytes.
+    fn statements(kind: u8, images: &[u8], longest_packet: usize) -> Result<Vec<Vec<u8>>, TooLong> {
+        let mut gathered = Gathered::new(longest_packet);
+        let mut made = Vec::new();
+        let mut taken = Ok(());
+        with_rows(kind, images, &mut |header, rows| {
+            gathered.table(header, &table_map());
+            taken = gathered.rows(header, rows, &mut |statement| made.push(statement));
+            gathered.end(&mut |statement| made.push(statement));
+        });
+        taken.map(|()| made)
+    }
+
+    /// The first column of each row, and how many events ended a statement.
+    fn numbers(statements: &[Vec<u8>]) -> (Vec<i64>, usize) {
+        let (mut found, mut ends) = (Vec::new(), 0);
+        let all = [&[introduction()], statements].concat();
+        decoded(&all, &mut |event| {
+            assert!(
+                event.header.code == FORMAT_DESCRIPTION
+                    || (event.header.time, event.header.server_id) == (5, 6)
+            );
+            if let Body::Rows(rows) = &event.body {
+                assert_eq!(rows.flags & Rows::NO_FOREIGN_KEY_CHECKS, Rows::NO_FOREIGN_KEY_CHECKS);
+                ends += usize::from(rows.flags & Rows::STATEMENT_END != 0);
+                for row in rows {
+                    let row = row.unwrap();
+                    let values = row.new.or(row.old).unwrap().0;
+                    let Some(Value::Integer(number)) = &values[0] else { panic!("{values:?}") };
+                    found.push(number.signed());
+                }
+            }
+        });
+        (found, ends)
+    }
+
+    #[test]
+    fn the_introduction_is_a_format_description_without_checksums() {
+        let mut formats = Vec::new();
+        decoded(&[introduction()], &mut |event| {
+            if let Body::FormatDescription(format) = &event.body {
+                formats.push(Format::clone(format));
+            }
+        });
+        assert_eq!(formats.len(), 1);
+        assert_eq!(formats[0].checksum, Checksum::None);
+        assert_eq!(formats[0].fixed_bytes[TABLE_MAP as usize - 1], 8);
+    }
+
+    #[test]
+    fn rows_written_anew_are_those_that_came() {
+        let images: Vec<u8> = (0..50).flat_map(|number| image(number, number as usize)).collect();
+        for kind in [WRITE_ROWS_V1, DELETE_ROWS_V1, UPDATE_ROWS_V1] {
+            let made = statements(kind, &images, 16 << 20).unwrap();
+            let wanted = match kind {
+                UPDATE_ROWS_V1 => (0..25).map(|number| 2 * number + 1).collect(),
+                _ => (0..50).collect(),
+            };
+            assert_eq!((made.len(), numbers(&made)), (1, (wanted, 1)));
+        }
+    }
+
+    #[test]
+    fn many_rows_become_several_statements_each_with_tables_and_end() {
+        let images: Vec<u8> = (0..100).flat_map(|number| image(number, 5000)).collect();
+        for (longest_packet, most) in [(1 << 20, 1), (400_000, 2), (100_000, 10), (20_000, 100)] {
+            let made = statements(WRITE_ROWS_V1, &images, longest_packet).unwrap();
+            assert!(made.len() <= most && made.iter().all(|statement| statement.len() < longest_packet));
+            assert_eq!(numbers(&made), ((0..100).collect(), made.len()));
+        }
+        assert_eq!(statements(WRITE_ROWS_V1, &images, 17_000), Err(TooLong { bytes: 5007 }));
+    }
+
+    #[test]
+    fn one_row_is_a_statement_of_its_own() {
+        let images: Vec<u8> = (0..3).flat_map(|number| image(number, 10)).collect();
+        let mut gathered = Gathered::new(1 << 20);
+        let mut made = Vec::new();
+        with_rows(WRITE_ROWS_V1, &images, &mut |header, rows| {
+            gathered.table(header, &table_map());
+            let (mut from, mut each) = (0, rows.iter());
+            while each.next().is_some() {
+                let to = images.len() - each.images_left().len();
+                made.extend(gathered.row(header, rows, &images[from..to]));
+                from = to;
+            }
+            gathered.end(&mut |_| panic!("nothing is left"));
+        });
+        assert_eq!((made.len(), numbers(&made)), (3, (vec![0, 1, 2], 3)));
+    }
+
+    #[test]
+    fn base64_fills_up_its_last_digits() {
+        for (bytes, text) in
+            [(&b""[..], ""), (b"f", "Zg=="), (b"fo", "Zm8="), (b"foo", "Zm9v"), (b"\xff\xfe\xfd", "//79")]
+        {
+            let mut out = Vec::new();
+            base64(bytes, &mut out);
+            assert_eq!(out, text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_table_map_is_decoded_as_it_was() {
+        let mut maps: Vec<Table> = Vec::new();
+        let made = statements(WRITE_ROWS_V1, &image(1, 1), 1 << 20).unwrap();
+        decoded(&[&[introduction()], &made[..]].concat(), &mut |event| {
+            if let Body::TableMap(table) = &event.body {
+                maps.push(Table::clone(table));
+            }
+        });
+        assert_eq!((maps.len(), maps[0].quoted_name().as_str()), (1, "`db`.`t`"));
+    }
+}
