@@ -6,10 +6,14 @@
 mod configuration;
 mod dump;
 mod events;
+mod failure;
+mod keys;
 mod position;
 mod routes;
+mod session;
 mod statement;
 mod steps;
+mod target;
 
 pub use configuration::Wrong;
 pub use dump::{Asked, Beginning, Dump, DumpError, Log, Sent, HEARTBEAT};

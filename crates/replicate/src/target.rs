@@ -1,0 +1,507 @@
+//! The connection to the target, whose transactions have rows and position together.
+//!
+//! ```text
+//! teak_replicate.position   a row for each source: how far it was applied
+//! teak_replicate.ddl        a row for a statement that changes definitions, from before it begins until its end is known
+//! ```
+//!
+//! One connection does all, also statements that change definitions: the lock by name that it holds says that a source
+//! is followed by somebody, and a server gives it up only when what the connection began has ended.
+
+use crate::configuration::{SourcePlan, TargetPlan};
+use crate::events;
+use crate::failure::Failure;
+use std::collections::HashSet;
+use std::time::Duration;
+use teak_binlog::Table;
+use teak_client::{Completed, Connection, Error};
+use teak_console::Status;
+use teak_sql::quoting::{hex, literal, quoted_name};
+
+const SCHEMA: [&str; 3] = [
+    "CREATE DATABASE IF NOT EXISTS teak_replicate",
+    "CREATE TABLE IF NOT EXISTS teak_replicate.position (
+        source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+        gtid LONGTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+            COMMENT 'what was applied: of MariaDB the last transaction of each domain, of MySQL a set',
+        log_file VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'the source''s log',
+        log_position BIGINT UNSIGNED NULL COMMENT 'where in it the next event begins',
+        source_time TIMESTAMP NULL COMMENT 'when the last transaction was committed at the source',
+        applied TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)
+    ) COMMENT 'teak replicate: how far each source was applied'",
+    "CREATE TABLE IF NOT EXISTS teak_replicate.ddl (
+        source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+        gtid VARCHAR(200) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        statement LONGBLOB NOT NULL,
+        before_it LONGBLOB NOT NULL COMMENT 'what SHOW CREATE said of what the statement names',
+        noted TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
+    ) COMMENT 'teak replicate: statements that may have been carried out'",
+];
+/// The session in which rows are applied: that of a replica's applier, and nothing of an earlier statement.
+const SESSION: &str =
+    "SET SESSION sql_mode = '', time_zone = '+00:00', timestamp = DEFAULT, foreign_key_checks = 1, \
+     unique_checks = 1, sql_auto_is_null = 0, lc_time_names = 0, character_set_client = utf8mb4, \
+     character_set_results = utf8mb4, collation_connection = utf8mb4_general_ci, collation_server = DEFAULT, \
+     auto_increment_increment = 1, auto_increment_offset = 1";
+/// What holds for the whole connection.
+const LIMITS: &str = "SET SESSION tx_isolation = 'READ-COMMITTED', autocommit = 1, wait_timeout = 31536000, \
+     net_write_timeout = 3600, max_statement_time = 0";
+/// So much waits to be sent at most, about.
+const ENOUGH: usize = 1 << 20;
+/// And so many statements, whose answers wait to be read.
+const MOST: usize = 200;
+/// What a server says of a database that is not there.
+const NO_DATABASE: u16 = 1049;
+/// How long another agent's connection may take to end.
+const LOCK_SECONDS: u32 = 5;
+
+/// A statement that changes definitions and may have been carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intent {
+    /// Its transaction.
+    pub gtid: String,
+    /// How what it names was defined.
+    pub before: Vec<u8>,
+}
+
+/// Where in the source's log an applied transaction ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: String,
+    /// Where the next event begins.
+    pub position: u64,
+    /// When it was committed, in seconds of Unix time.
+    pub time: u32,
+}
+
+/// A connection to the target, for one source.
+pub struct Target {
+    connection: Connection,
+    source: String,
+    engine: Option<String>,
+    /// As it is committed; None if there is none of the source.
+    position: Option<String>,
+    intent: Option<Intent>,
+    longest_packet: usize,
+    /// Tables that were looked at, and may be written.
+    known: HashSet<(String, String)>,
+    is_open: bool,
+    /// Statements that were not sent yet.
+    waiting: Vec<Vec<u8>>,
+    waiting_bytes: usize,
+}
+
+impl Target {
+    /// Connects, and makes the tables of positions if they are not there.
+    pub fn connect(plan: &TargetPlan, source: &SourcePlan) -> Result<Target, Failure> {
+        let mut connection = plan.settings.connect().map_err(|error| refused(&error))?;
+        let mut longest_packet = 0;
+        let mut begin = || -> Result<bool, Error> {
+            connection.execute(SESSION)?;
+            connection.execute(LIMITS)?;
+            for statement in SCHEMA {
+                // Not where they are there: a server that takes no changes can still be asked.
+                let is_there = connection.value(exists(statement))?;
+                if is_there.is_none() {
+                    connection.execute(statement)?;
+                }
+            }
+            connection.execute("USE teak_replicate")?;
+            let packet = connection.value("SELECT @@max_allowed_packet")?;
+            longest_packet = packet.and_then(|text| text.parse().ok()).unwrap_or(0);
+            let lock = format!("SELECT GET_LOCK('teak_replicate/{}', {LOCK_SECONDS})", source.name);
+            Ok(connection.value(lock)?.as_deref() == Some("1"))
+        };
+        let is_ours = begin().map_err(|error| Failure::of_target(&error, || "the beginning".into()))?;
+        if !is_ours {
+            let why = "somebody else follows this source, or what he began in the target has not ended";
+            return Err(Failure::Passing(format!("target: {why}")));
+        }
+        let (name, engine) = (source.name.clone(), plan.engine.clone());
+        let mut target = Target {
+            connection,
+            source: name,
+            engine,
+            position: None,
+            intent: None,
+            longest_packet,
+            known: HashSet::new(),
+            is_open: false,
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+        };
+        target.read_state().map_err(|error| Failure::of_target(&error, || "its position".into()))?;
+        target.must_have_transactions("teak_replicate", "position")?;
+        target.connection.execute(events::introduction()).map_err(|error| {
+            Failure::of_target(&error, || "BINLOG (which needs the privilege BINLOG REPLAY)".into())
+        })?;
+        Ok(target)
+    }
+
+    fn read_state(&mut self) -> Result<(), Error> {
+        let source = &self.source;
+        let position = format!("SELECT gtid FROM teak_replicate.position WHERE source = '{source}'");
+        self.position = self.connection.value(position)?;
+        let intent = format!("SELECT gtid, before_it FROM teak_replicate.ddl WHERE source = '{source}'");
+        self.intent = self.connection.query(intent)?.into_iter().next().map(|row| {
+            let mut row = row.into_iter().map(Option::unwrap_or_default);
+            let gtid = String::from_utf8_lossy(&row.next().unwrap_or_default()).into_owned();
+            Intent { gtid, before: row.next().unwrap_or_default() }
+        });
+        Ok(())
+    }
+
+    /// How far the source was applied; None if it was not begun.
+    pub fn position(&self) -> Option<&str> {
+        self.position.as_deref()
+    }
+
+    /// The longest packet that it takes.
+    pub fn longest_packet(&self) -> usize {
+        self.longest_packet
+    }
+
+    /// The source begins at a position.
+    pub fn begin_at(&mut self, position: &str) -> Result<(), Failure> {
+        let insert = format!(
+            "INSERT INTO teak_replicate.position (source, gtid) VALUES ('{}', '{position}')",
+            self.source
+        );
+        let done = self.connection.execute(insert);
+        done.map_err(|error| Failure::of_target(&error, || "its first position".into()))?;
+        self.position = Some(position.to_string());
+        Ok(())
+    }
+
+    /// Whether a transaction is open.
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Adds a statement to the transaction, which begins with the first one. It is sent some time before the end.
+    pub fn add(&mut self, statement: Vec<u8>) -> Result<(), Failure> {
+        self.open();
+        self.waiting_bytes += statement.len();
+        self.waiting.push(statement);
+        if self.waiting_bytes > ENOUGH || self.waiting.len() >= MOST {
+            self.send()?;
+        }
+        Ok(())
+    }
+
+    fn open(&mut self) {
+        if !self.is_open {
+            self.is_open = true;
+            self.waiting.push(b"BEGIN".to_vec());
+        }
+    }
+
+    /// Sends what waits; an error does not tell which statement it is of.
+    pub fn send(&mut self) -> Result<Completed, Failure> {
+        self.waiting_bytes = 0;
+        let waiting = std::mem::take(&mut self.waiting);
+        self.connection.execute_all(&waiting).map_err(|error| Failure::of_several(&error))
+    }
+
+    /// Carries out one statement of the transaction, behind those that wait.
+    pub fn carry_out(&mut self, statement: &[u8]) -> Result<(), Error> {
+        self.open();
+        self.connection.execute_all(&std::mem::take(&mut self.waiting))?;
+        self.connection.execute(statement).map(|_| ())
+    }
+
+    /// Ends the transaction: rows and position are there together, or neither is.
+    ///
+    /// That the position was the one before is made sure of, so that what somebody else did to it is no loss. The
+    /// statement that was noted is forgotten if the transaction has its end.
+    pub fn commit(&mut self, position: &str, place: &Place, ends_intent: bool) -> Result<(), Failure> {
+        let before = self.position.take().unwrap_or_default();
+        if ends_intent {
+            self.intent = None;
+            self.add(
+                format!("DELETE FROM teak_replicate.ddl WHERE source = '{}'", self.source).into_bytes(),
+            )?;
+        }
+        let update = format!(
+            "UPDATE teak_replicate.position SET gtid = '{position}', log_file = {}, log_position = {}, \
+             source_time = FROM_UNIXTIME({}), applied = NOW(6) WHERE source = '{}' AND gtid = '{before}'",
+            literal(place.file.as_bytes()),
+            place.position,
+            place.time.max(1),
+            self.source
+        );
+        self.open();
+        self.waiting.push(update.into_bytes());
+        let updated = self.send()?;
+        if updated.affected_rows != 1 {
+            let why =
+                format!("somebody has changed the position of {} in teak_replicate.position", self.source);
+            return Err(Failure::Final(why, Status::Other));
+        }
+        // An end that is not seen may have been one: the next connection reads the position.
+        let committed = self.connection.execute("COMMIT");
+        committed.map_err(|error| Failure::of_target(&error, || "COMMIT".into()))?;
+        self.position = Some(position.to_string());
+        self.is_open = false;
+        Ok(())
+    }
+
+    /// Takes the transaction back.
+    pub fn roll_back(&mut self) -> Result<(), Error> {
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+        self.is_open = false;
+        self.connection.execute("ROLLBACK").map(|_| ())
+    }
+
+    /// Fails unless rows of a table can be applied: it is there, takes part in transactions, and has as many columns as
+    /// at the source.
+    pub fn must_fit(&mut self, table: &Table) -> Result<(), Failure> {
+        let name = (table.database.clone(), table.name.clone());
+        if self.known.contains(&name) {
+            return Ok(());
+        }
+        let columns = self.must_have_transactions(&table.database, &table.name)?;
+        let theirs = table.columns.len();
+        if !columns.contains(&theirs) {
+            let (table, ours) = (table.quoted_name(), columns[0]);
+            let why = format!("{table} has {theirs} columns at the source, and {ours} here");
+            return Err(Failure::Final(why, Status::Damage));
+        }
+        self.known.insert(name);
+        Ok(())
+    }
+
+    /// How many columns a table has: as it shows them, and with those that the server hides.
+    fn must_have_transactions(&mut self, database: &str, table: &str) -> Result<Vec<usize>, Failure> {
+        let (schema, name) = (literal(database.as_bytes()), literal(table.as_bytes()));
+        let of_table = format!("TABLE_SCHEMA = {schema} AND TABLE_NAME = {name}");
+        let query = format!(
+            "SELECT t.ENGINE, e.TRANSACTIONS, t.TABLE_TYPE,
+                (SELECT COUNT(*) FROM information_schema.COLUMNS WHERE {of_table}),
+                (SELECT COUNT(*) FROM information_schema.COLUMNS WHERE {of_table} AND GENERATION_EXPRESSION = 'ROW START'),
+                (SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS WHERE {of_table} AND NON_UNIQUE = 0
+                    AND INDEX_TYPE = 'HASH')
+            FROM information_schema.TABLES t LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE WHERE {of_table}"
+        );
+        let shown = format!("`{database}`.`{table}`");
+        let rows = self.connection.query(query);
+        let rows = rows.map_err(|error| Failure::of_target(&error, || format!("columns of {shown}")))?;
+        let Some(row) = rows.into_iter().next() else {
+            let why = format!("{shown}: there is no such table in the target");
+            return Err(Failure::Final(why, Status::Damage));
+        };
+        let text: Vec<String> = row
+            .into_iter()
+            .map(|value| String::from_utf8_lossy(&value.unwrap_or_default()).into_owned())
+            .collect();
+        let number = |at: usize| text.get(at).and_then(|text| text.parse::<usize>().ok()).unwrap_or(0);
+        if text[1] != "YES" {
+            let why = format!("{shown} is of the engine {}, which has no transactions", text[0]);
+            return Err(Failure::Final(
+                format!("{why}: rows and position could not be kept together"),
+                Status::Usage,
+            ));
+        }
+        let (columns, hidden_keys) = (number(3), number(5));
+        let hidden_times = if text[2] == "SYSTEM VERSIONED" && number(4) == 0 { 2 } else { 0 };
+        Ok(vec![columns, columns + hidden_keys + hidden_times])
+    }
+
+    /// The columns of a table's primary key, or of its first key without duplicates and NULLs: their places from 0, and
+    /// their names.
+    pub fn key_columns(&mut self, table: &Table) -> Vec<(usize, String)> {
+        let (schema, name) = (literal(table.database.as_bytes()), literal(table.name.as_bytes()));
+        let query = format!(
+            "SELECT s.INDEX_NAME, c.ORDINAL_POSITION, COLUMN_NAME FROM information_schema.STATISTICS s JOIN information_schema.COLUMNS c
+                USING (TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME)
+            WHERE s.TABLE_SCHEMA = {schema} AND s.TABLE_NAME = {name} AND s.NON_UNIQUE = 0 AND NOT s.NULLABLE = 'YES'
+            ORDER BY s.INDEX_NAME <> 'PRIMARY', s.INDEX_NAME, s.SEQ_IN_INDEX"
+        );
+        let rows = self.connection.query(query).unwrap_or_default();
+        let first = rows.first().and_then(|row| row.first().cloned());
+        let of_first = rows.iter().filter(|row| row.first() == first.as_ref());
+        let column = |row: &Vec<Option<Vec<u8>>>| {
+            let text = |at: usize| Some(String::from_utf8_lossy(row.get(at)?.as_ref()?).into_owned());
+            Some((text(1)?.parse::<usize>().ok()?.checked_sub(1)?, text(2)?))
+        };
+        of_first.filter_map(column).collect()
+    }
+
+    /// The statement of a transaction that may have been carried out.
+    pub fn intent(&self) -> Option<&Intent> {
+        self.intent.as_ref()
+    }
+
+    /// Notes that a statement will be carried out.
+    pub fn note(&mut self, intent: Intent, statement: &[u8]) -> Result<(), Failure> {
+        let insert = format!(
+            "INSERT INTO teak_replicate.ddl (source, gtid, statement, before_it) VALUES ('{}', '{}', x'{}', x'{}')",
+            self.source,
+            intent.gtid,
+            hex(statement),
+            hex(&intent.before)
+        );
+        let noted = self.connection.execute(insert);
+        noted.map_err(|error| {
+            Failure::of_target(&error, || format!("{}: a note of a statement", intent.gtid))
+        })?;
+        self.intent = Some(intent);
+        Ok(())
+    }
+
+    /// A statement that was noted has failed, and has changed nothing.
+    pub fn forget(&mut self) -> Result<(), Failure> {
+        let delete = format!("DELETE FROM teak_replicate.ddl WHERE source = '{}'", self.source);
+        let forgotten = self.connection.execute(delete);
+        forgotten.map_err(|error| Failure::of_target(&error, || "a note of a statement".into()))?;
+        self.intent = None;
+        Ok(())
+    }
+
+    /// What `SHOW CREATE` says, without the number that AUTO_INCREMENT is at; empty if there is no such thing.
+    pub fn definition(&mut self, kind: &str, quoted: &[u8]) -> Result<Vec<u8>, Error> {
+        // Not there: databases, tables, triggers, routines.
+        const MISSING: [u16; 6] = [1008, 1049, 1146, 1305, 1360, 4091];
+        let shown = self.connection.query([b"SHOW CREATE ", kind.as_bytes(), b" ", quoted].concat());
+        match shown {
+            Err(Error::Server { code, .. }) if MISSING.contains(&code) => Ok(Vec::new()),
+            Err(error) => Err(error),
+            Ok(rows) => {
+                let mut text = Vec::new();
+                for value in rows.into_iter().flatten().flatten() {
+                    text.extend_from_slice(&without_counter(value));
+                    text.push(b'\n');
+                }
+                Ok(text)
+            }
+        }
+    }
+
+    /// Carries out a statement as the session of the source did, which `session` is to set; afterwards the session is
+    /// that of rows again.
+    pub fn define(
+        &mut self,
+        session: &str,
+        database: &[u8],
+        needs_database: bool,
+        statement: &[u8],
+    ) -> Result<(), Error> {
+        self.known.clear();
+        if !database.is_empty() {
+            let used = self.connection.execute([b"USE ", &quoted_name(database)[..]].concat());
+            if !matches!(&used, Err(error) if error.code() == Some(NO_DATABASE) && !needs_database) {
+                used?;
+            }
+        }
+        self.connection.execute(session)?;
+        if let Some(engine) = &self.engine {
+            self.connection.execute(format!("SET SESSION enforce_storage_engine = `{engine}`"))?;
+        }
+        let done = self.connection.execute(statement).map(|_| ());
+        if matches!(done, Ok(()) | Err(Error::Server { .. })) {
+            self.connection.execute(SESSION)?;
+            if self.engine.is_some() {
+                self.connection.execute("SET SESSION enforce_storage_engine = NULL")?;
+            }
+            self.connection.execute("USE teak_replicate")?;
+        }
+        done
+    }
+
+    /// Whether tables are made with an engine of the configuration.
+    pub fn has_engine(&self) -> bool {
+        self.engine.is_some()
+    }
+}
+
+/// An error of a login is final only if the server refuses it.
+fn refused(error: &Error) -> Failure {
+    Failure::of_target(error, || "the login".into())
+}
+
+/// Asks whether what a statement of the schema makes is there.
+fn exists(statement: &str) -> String {
+    let name = statement.split_whitespace().nth(5).unwrap_or_default();
+    match name.split_once('.') {
+        None => format!("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{name}'"),
+        Some((database, table)) => format!(
+            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}' AND TABLE_NAME = '{table}'"
+        ),
+    }
+}
+
+/// What SHOW CREATE TABLE tells, but for the counter, which restarts may change.
+fn without_counter(mut text: Vec<u8>) -> Vec<u8> {
+    const COUNTER: &[u8] = b" AUTO_INCREMENT=";
+    let found = text.windows(COUNTER.len()).rposition(|window| window == COUNTER);
+    if let Some(at) = found {
+        let digits = text[at + COUNTER.len()..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        text.drain(at..at + COUNTER.len() + digits);
+    }
+    text
+}
+
+/// Waits a little before something is tried again, longer each time; a signal ends the wait.
+#[derive(Debug, Default)]
+pub struct Pause {
+    times: u32,
+}
+
+impl Pause {
+    const SHORTEST: Duration = Duration::from_millis(100);
+    const LONGEST: Duration = Duration::from_secs(2);
+    const TICK: Duration = Duration::from_millis(100);
+
+    /// How long the next wait is.
+    fn next(&mut self) -> Duration {
+        let pause = Pause::SHORTEST.saturating_mul(1 << self.times.min(10)).min(Pause::LONGEST);
+        self.times += 1;
+        pause
+    }
+
+    /// Waits.
+    pub fn wait(&mut self) {
+        let mut left = self.next();
+        while !left.is_zero() && !teak_console::signals::interrupted() {
+            let tick = left.min(Pause::TICK);
+            std::thread::sleep(tick);
+            left -= tick;
+        }
+    }
+
+    /// Something went well.
+    pub fn reset(&mut self) {
+        self.times = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_two_seconds_and_begin_anew() {
+        let mut pause = Pause::default();
+        let all: Vec<u128> = (0..40).map(|_| pause.next().as_millis()).collect();
+        assert_eq!(all[..4], [100, 200, 400, 800]);
+        assert_eq!((all[4], all[5], all[39]), (1600, 2000, 2000));
+        pause.reset();
+        assert_eq!(pause.next().as_millis(), 100);
+    }
+
+    #[test]
+    fn definitions_are_compared_without_counters() {
+        let text = |text: &str| String::from_utf8(without_counter(text.as_bytes().to_vec())).unwrap();
+        assert_eq!(text("x ENGINE=Teak AUTO_INCREMENT=17 DEFAULT"), "x ENGINE=Teak DEFAULT");
+        assert_eq!(text("AUTO_INCREMENT,\n y"), "AUTO_INCREMENT,\n y");
+    }
+
+    #[test]
+    fn each_statement_of_the_schema_names_what_is_asked_for() {
+        assert!(exists(SCHEMA[0]).ends_with("SCHEMA_NAME = 'teak_replicate'"), "{}", exists(SCHEMA[0]));
+        assert!(exists(SCHEMA[1]).ends_with("TABLE_NAME = 'position'"), "{}", exists(SCHEMA[1]));
+        assert!(exists(SCHEMA[2]).ends_with("TABLE_NAME = 'ddl'"), "{}", exists(SCHEMA[2]));
+    }
+}
