@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use teak_console::terminal;
 use teak_convert as convert;
 use teak_load as load;
+use teak_replicate as replicate;
 
 /// The command line of Teak, a storage engine for MariaDB
 #[derive(Parser)]
@@ -79,6 +80,8 @@ enum Command {
     /// Show binary logs of MariaDB and MySQL, of files or as a server sends them
     #[command(disable_help_flag = true)]
     Binlog(Box<binlog::Arguments>),
+    /// Follow servers of MariaDB and MySQL, and apply what they change in another server, each transaction exactly once
+    Replicate(replicate::Arguments),
     /// Print the version
     Version,
     /// Write the manual pages, a file for each command
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         Command::Backup(arguments) => backup_commands::run(&arguments, &mut out).map_err(Failure::Backup),
         Command::Restore(arguments) => restore::run(&arguments, &mut out).map_err(Failure::Backup),
         Command::Binlog(arguments) => binlog::run(&arguments, &mut out).map_err(Failure::Binlog),
+        Command::Replicate(arguments) => replicate::run(&arguments).map_err(Failure::Replicate),
         Command::Version => version(&mut out),
         Command::Man { dir } => man(&dir),
     };
@@ -128,6 +132,7 @@ enum Failure {
     Backup(backup::BackupError),
     Convert(convert::ConvertError),
     Binlog(binlog::BinlogError),
+    Replicate(replicate::ReplicateError),
 }
 
 impl std::fmt::Display for Failure {
@@ -145,6 +150,7 @@ impl std::fmt::Display for Failure {
             Failure::Backup(error) => error.fmt(f),
             Failure::Convert(error) => error.fmt(f),
             Failure::Binlog(error) => error.fmt(f),
+            Failure::Replicate(error) => error.fmt(f),
             Failure::NoEngine(dir) => write!(f, "{} is not an engine directory of Teak", dir.display()),
         }
     }

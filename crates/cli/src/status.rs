@@ -12,6 +12,7 @@ pub fn of(failure: &Failure) -> Status {
         Failure::Load(error) => error.status(),
         Failure::Convert(error) => error.status(),
         Failure::Binlog(error) => error.status(),
+        Failure::Replicate(error) => error.status(),
         Failure::Backup(error) => of_backup(error),
         Failure::Output(_) => Status::InputOutput,
         Failure::Damaged(_) => Status::Damage,

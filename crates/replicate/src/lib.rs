@@ -1,12 +1,38 @@
-//! Follows servers of MariaDB and MySQL: logs as a server sends them, and how far a source was followed.
+//! `teak replicate`: follows servers of MariaDB and MySQL, and applies what they change in another server, each
+//! transaction exactly once.
+//!
+//! ```text
+//!                 a thread for each source
+//! configuration ─> follow ─> dump ─> steps ─> apply ──────> target
+//! (TOML)           (connects, (events  (where    (rows, as     (rows and position in
+//!                   begins     as a     trans-    events again;  one transaction)
+//!                   anew)      server   actions   definitions)
+//!                              sends    begin
+//!                              them)    and end)
+//! ```
+//!
+//! | module | is about |
+//! |---|---|
+//! | `configuration`, `routes` | what is to be done; which databases are followed |
+//! | `dump` | logs as a server sends them, which `teak binlog` reads too |
+//! | `position` | how far a source was followed |
+//! | `steps`, `statement` | where transactions begin and end; what statements are |
+//! | `events` | events with rows, written anew for a BINLOG statement |
+//! | `session`, `keys` | the session of a statement; rows as errors name them |
+//! | `target` | the connection to the target, transactions, the tables of positions |
+//! | `apply`, `follow` | steps carried out; what happens when something fails |
+//!
+//! The design is in docs/design/replicate.md.
 
 #![deny(missing_docs, unnameable_types)]
 #![forbid(unsafe_code)]
 
+mod apply;
 mod configuration;
 mod dump;
 mod events;
 mod failure;
+mod follow;
 mod keys;
 mod position;
 mod routes;
@@ -18,3 +44,75 @@ mod target;
 pub use configuration::Wrong;
 pub use dump::{Asked, Beginning, Dump, DumpError, Log, Sent, HEARTBEAT};
 pub use position::{Gtid, Position};
+
+use configuration::Configuration;
+use std::path::PathBuf;
+use teak_console::{signals, terminal, Status};
+
+/// Options of `teak replicate`.
+#[derive(clap::Args, Debug)]
+pub struct Arguments {
+    /// The file that says which servers are followed, and where their rows go: docs/replicate.md has its keys
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+/// Why it ended, other than by a signal.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplicateError {
+    /// The configuration.
+    #[error("{0}")]
+    Configuration(#[from] Wrong),
+    /// Sources stopped, each with a message of its own.
+    #[error("{stopped} of {sources} sources stopped")]
+    Stopped {
+        /// How many stopped.
+        stopped: usize,
+        /// Of how many.
+        sources: usize,
+        /// Of the first one.
+        status: Status,
+    },
+    /// No thread could be made.
+    #[error("no thread for a source: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+impl ReplicateError {
+    /// The exit status.
+    pub fn status(&self) -> Status {
+        match self {
+            ReplicateError::Configuration(_) => Status::Usage,
+            ReplicateError::Stopped { status, .. } => *status,
+            ReplicateError::Thread(_) => Status::Other,
+        }
+    }
+}
+
+/// Follows all sources until a signal comes, or until all of them have stopped. One that stops does not stop others.
+pub fn run(arguments: &Arguments) -> Result<(), ReplicateError> {
+    let Configuration { target, sources } = Configuration::read(&arguments.config)?;
+    signals::catch();
+    let stopped: Vec<Status> = std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for source in &sources {
+            let target = &target;
+            let work = move || match follow::follow(target, source) {
+                Ok(()) => None,
+                Err((why, status)) => {
+                    terminal::message(&format!("{}: stopped: {why}", source.name));
+                    Some(status)
+                }
+            };
+            threads.push(std::thread::Builder::new().name(source.name.clone()).spawn_scoped(scope, work)?);
+        }
+        let ended = threads.into_iter().map(|thread| thread.join().unwrap_or(Some(Status::Other)));
+        Ok::<_, std::io::Error>(ended.flatten().collect())
+    })?;
+    match stopped.first() {
+        None => Ok(()),
+        Some(&status) => {
+            Err(ReplicateError::Stopped { stopped: stopped.len(), sources: sources.len(), status })
+        }
+    }
+}

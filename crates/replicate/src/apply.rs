@@ -1,0 +1,417 @@
+//! Applies the steps of a log in the target: transactions with their rows, statements that change definitions.
+
+use crate::configuration::SourcePlan;
+use crate::events::Gathered;
+use crate::failure::Failure;
+use crate::keys;
+use crate::position::{Gtid, Position};
+use crate::session;
+use crate::statement::{Definition, Object, Repeat};
+use crate::steps::{Step, Steps};
+use crate::target::{Intent, Place, Target};
+use teak_binlog::{Body, Decoder, Event, Limits, Query, Rows, HEADER_BYTES};
+use teak_client::Error;
+use teak_console::{terminal, Status};
+use teak_sql::quoting::quoted_name;
+
+/// So many transactions of the source are one in the target at most, while more are there.
+const JOINED: u32 = 200;
+/// What a server says of a BINLOG statement that fails for a reason that is no row.
+const UNKNOWN: u16 = 1105;
+/// And where it says more.
+const ELSEWHERE: &str =
+    "it says why in its error log only; a usual reason are columns of another type than at the source";
+
+/// Whether rows are sent one by one, to name the one that cannot be applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Care {
+    /// Many at once, and transactions joined.
+    Usual,
+    /// One by one.
+    Each,
+}
+
+/// Whether a statement may have been carried out before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    /// It was not.
+    First,
+    /// Its end was not seen.
+    Repeated,
+}
+
+/// An event, and where it is.
+pub struct Received<'e, 'a> {
+    /// What it says.
+    pub event: &'e Event<'a>,
+    /// Its body's bytes, without header and checksum.
+    pub body: &'e [u8],
+    /// The file it is in.
+    pub file: &'e str,
+    /// Where the next event begins that can be begun with.
+    pub end: u64,
+}
+
+/// Applies one source's log.
+pub struct Applier<'p> {
+    source: &'p SourcePlan,
+    target: Target,
+    /// With what is not committed yet.
+    position: Position,
+    steps: Steps,
+    gathered: Gathered,
+    care: Care,
+    /// The transaction that is open at the source.
+    gtid: Option<Gtid>,
+    /// Transactions of the source that are whole and not committed here.
+    joined: u32,
+    /// Where the last of them ends.
+    last: Option<Place>,
+    /// The statement that was noted is of one of them.
+    ends_intent: bool,
+    committed: u64,
+}
+
+impl<'p> Applier<'p> {
+    /// From a position on, which the target has.
+    pub fn new(source: &'p SourcePlan, target: Target, position: Position, care: Care) -> Applier<'p> {
+        let gathered = Gathered::new(target.longest_packet());
+        Applier {
+            source,
+            target,
+            position,
+            steps: Steps::default(),
+            gathered,
+            care,
+            gtid: None,
+            joined: 0,
+            last: None,
+            ends_intent: false,
+            committed: 0,
+        }
+    }
+
+    /// How many transactions were committed.
+    pub fn committed(&self) -> u64 {
+        self.committed
+    }
+
+    /// Applies an event of the source's log, as it was sent.
+    pub fn sent(&mut self, sent: &Received<'_, '_>, decoder: &mut Decoder) -> Result<(), Failure> {
+        let Body::TransactionPayload(payload) = &sent.event.body else { return self.event(sent) };
+        let log = |error: &dyn std::fmt::Display| Failure::Final(format!("source: {error}"), Status::Damage);
+        let mut events = payload.events(&Limits::default()).map_err(|problem| log(&problem))?;
+        while let Some(bytes) = events.next_event().map_err(|problem| log(&problem))? {
+            let position = sent.event.place.position;
+            let event = decoder.decode_in_payload(position, bytes).map_err(|error| log(&error))?;
+            let body = bytes.get(HEADER_BYTES..).unwrap_or_default();
+            self.event(&Received { event: &event, body, file: sent.file, end: sent.end })?;
+        }
+        Ok(())
+    }
+
+    /// Nothing more has come: what was joined is committed, unless a transaction is open at the source.
+    pub fn nothing_waits(&mut self) -> Result<(), Failure> {
+        match self.gtid {
+            None => self.commit(),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn event(&mut self, sent: &Received<'_, '_>) -> Result<(), Failure> {
+        let step = self.steps.of(sent.event);
+        let step = step.map_err(|refusal| {
+            // One that is refused as a whole has not begun.
+            let gtid = match &sent.event.body {
+                Body::MariaDbGtid(transaction) => transaction.gtid.to_string(),
+                _ => self.gtid(),
+            };
+            Failure::Final(format!("{gtid}: {}: {refusal}", sent.event.place), Status::Damage)
+        })?;
+        match step {
+            Step::Nothing => Ok(()),
+            Step::Begin(gtid) => self.begin(gtid),
+            Step::Table(table) => {
+                if self.source.routes.follows(table.database.as_bytes()) {
+                    let fits = self.target.must_fit(table);
+                    fits.map_err(|failure| self.named(failure))?;
+                    self.gathered.table(&sent.event.header, sent.body);
+                }
+                Ok(())
+            }
+            Step::Rows(rows) => self.rows(sent, rows),
+            Step::EndOfRows => self.end_of_rows(),
+            Step::Savepoint(query) => self.add(query.statement.to_vec()),
+            Step::PassedOver { query, why, ends } => {
+                let text = String::from_utf8_lossy(&query.statement);
+                let words: Vec<&str> = text.split_whitespace().take(3).collect();
+                self.say(&format!("{}: {} ... is passed over: {why}", self.gtid(), words.join(" ")));
+                if ends {
+                    self.end(sent)
+                } else {
+                    Ok(())
+                }
+            }
+            Step::Definition { query, definition, ends } => {
+                self.definition(sent.event, query, &definition)?;
+                if ends {
+                    self.end(sent)
+                } else {
+                    Ok(())
+                }
+            }
+            Step::Commit => self.end(sent),
+        }
+    }
+
+    fn begin(&mut self, gtid: Gtid) -> Result<(), Failure> {
+        if self.gtid.is_some() {
+            // The source died in the midst of it.
+            if self.joined > 0 {
+                return Err(Failure::Unclear(format!("{} has no end in the source's log", self.gtid())));
+            }
+            let done = self.target.roll_back();
+            done.map_err(|error| Failure::of_target(&error, || "ROLLBACK".into()))?;
+        }
+        if self.position.has(&gtid) {
+            let why = format!("the source sends {gtid}, which the position {} has already", self.position);
+            return Err(Failure::Final(why, Status::Damage));
+        }
+        self.gathered.clear();
+        self.gtid = Some(gtid);
+        Ok(())
+    }
+
+    fn rows(&mut self, sent: &Received<'_, '_>, rows: &Rows<'_>) -> Result<(), Failure> {
+        let header = &sent.event.header;
+        if self.source.routes.follows(rows.table.database.as_bytes()) {
+            if self.care == Care::Each {
+                self.one_by_one(sent, rows)?;
+            } else {
+                let mut full = Vec::new();
+                let taken = self.gathered.rows(header, rows, &mut |statement| full.push(statement));
+                taken.map_err(|long| {
+                    let table = rows.table.quoted_name();
+                    let why = format!(
+                        "a row of {} bytes is longer than the target's max_allowed_packet",
+                        long.bytes
+                    );
+                    self.stop(format!("table {table}: {why} allows"))
+                })?;
+                for statement in full {
+                    self.add(statement)?;
+                }
+            }
+        }
+        match rows.flags & Rows::STATEMENT_END {
+            0 => Ok(()),
+            _ => self.end_of_rows(),
+        }
+    }
+
+    fn end_of_rows(&mut self) -> Result<(), Failure> {
+        let mut last = Vec::new();
+        self.gathered.end(&mut |statement| last.push(statement));
+        last.into_iter().try_for_each(|statement| self.add(statement))
+    }
+
+    /// Rows as statements of their own, so that an error names the row.
+    fn one_by_one(&mut self, sent: &Received<'_, '_>, rows: &Rows<'_>) -> Result<(), Failure> {
+        let images = rows.images();
+        let (mut from, mut each) = (0, rows.iter());
+        while let Some(row) = each.next() {
+            let row = row.map_err(|error| self.stop(error.to_string()))?;
+            let to = images.len() - each.images_left().len();
+            if let Some(statement) = self.gathered.row(&sent.event.header, rows, &images[from..to]) {
+                if let Err(error) = self.target.carry_out(&statement) {
+                    if error.code() == Some(UNKNOWN) {
+                        let table = rows.table.quoted_name();
+                        return Err(self.stop(format!("table {table}: target: {error}: {ELSEWHERE}")));
+                    }
+                    let columns = self.target.key_columns(&rows.table);
+                    let row = keys::shown(&row, &columns);
+                    let what = format!("{}, table {}, {row}", self.gtid(), rows.table.quoted_name());
+                    return Err(Failure::of_target(&error, || what));
+                }
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, statement: Vec<u8>) -> Result<(), Failure> {
+        let added = self.target.add(statement);
+        match self.care {
+            Care::Usual => added,
+            Care::Each => {
+                added.and_then(|()| self.target.send().map(|_| ())).map_err(|failure| self.named(failure))
+            }
+        }
+    }
+
+    /// The source's transaction is at its end.
+    fn end(&mut self, sent: &Received<'_, '_>) -> Result<(), Failure> {
+        let noted = self.target.intent().is_some_and(|intent| intent.gtid == self.gtid());
+        if let Some(gtid) = self.gtid.take() {
+            let added = self.position.add(&gtid);
+            added.map_err(|problem| Failure::Final(format!("source: {problem}"), Status::Damage))?;
+        }
+        self.joined += 1;
+        self.ends_intent |= noted;
+        let (file, time) = (sent.file.to_string(), sent.event.header.time);
+        self.last = Some(Place { file, position: sent.end, time });
+        if self.joined >= JOINED || self.care == Care::Each || noted {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), Failure> {
+        let Some(place) = self.last.take() else { return Ok(()) };
+        self.target.commit(&self.position.to_string(), &place, std::mem::take(&mut self.ends_intent))?;
+        self.committed += u64::from(std::mem::take(&mut self.joined));
+        // What could not be applied at once was behind the position, no further than so many.
+        if self.committed >= u64::from(JOINED) {
+            self.care = Care::Usual;
+        }
+        Ok(())
+    }
+
+    /// Carries out a statement that changes definitions. It ends what was open, so its position comes behind it: what
+    /// it names is noted before, so that a restart finds out whether it was carried out.
+    fn definition(
+        &mut self,
+        event: &Event<'_>,
+        query: &Query<'_>,
+        definition: &Definition,
+    ) -> Result<(), Failure> {
+        let of = |object: &Object| object.database.clone().unwrap_or_else(|| query.database.to_vec());
+        let followed =
+            definition.objects.iter().filter(|object| self.source.routes.follows(&of(object))).count();
+        if followed == 0 {
+            return Ok(());
+        }
+        if followed < definition.objects.len() {
+            return Err(
+                self.stop("a statement about databases that are followed and others that are not".into())
+            );
+        }
+        let gtid = self.gtid();
+        // Transactions before it are whole, and rows of its own come behind it.
+        self.commit()?;
+        if self.target.is_open() {
+            return Err(
+                self.stop("a statement that changes definitions behind rows of its transaction".into())
+            );
+        }
+        let before = self.definitions(query, definition)?;
+        let attempt = match self.target.intent().cloned() {
+            Some(intent) if intent.gtid != gtid => {
+                let why =
+                    format!("teak_replicate.ddl has a statement of {}, whose end was not seen", intent.gtid);
+                return Err(self.stop(why));
+            }
+            Some(intent) => match definition.repeat {
+                Repeat::ByDefinitions if intent.before != before => {
+                    self.say(&format!("{gtid}: its statement was carried out already"));
+                    return Ok(());
+                }
+                Repeat::Unclear => return Err(self.unclear()),
+                _ => Attempt::Repeated,
+            },
+            None => {
+                self.target.note(Intent { gtid, before }, &query.statement)?;
+                Attempt::First
+            }
+        };
+        self.carry_out(event, query, definition, attempt)
+    }
+
+    fn carry_out(
+        &mut self,
+        event: &Event<'_>,
+        query: &Query<'_>,
+        definition: &Definition,
+        attempt: Attempt,
+    ) -> Result<(), Failure> {
+        // Not there, of tables, databases, views, triggers, routines, sequences.
+        const GONE: [u16; 7] = [1008, 1051, 1146, 1305, 1360, 4091, 4092];
+        let has_database = !query.database.is_empty() && self.source.routes.follows(query.database);
+        let database = if has_database { query.database } else { &[] };
+        let needs_database = definition.objects.iter().any(|object| object.database.is_none());
+        let is_table = definition.objects.iter().any(|object| object.kind == "TABLE");
+        let substitutes = self.target.has_engine() && is_table;
+        let session = session::of(&event.header, query, self.position_family(), substitutes);
+        let done = self.target.define(&session, database, needs_database, &query.statement);
+        let was_done = attempt == Attempt::Repeated && definition.repeat == Repeat::Harmless;
+        match done {
+            Ok(()) => Ok(()),
+            Err(Error::Server { code, .. }) if code == query.error_code => Ok(()),
+            Err(Error::Server { code, .. }) if was_done && GONE.contains(&code) => Ok(()),
+            Err(error @ Error::Server { .. }) => {
+                self.target.forget()?;
+                let text = String::from_utf8_lossy(&query.statement).into_owned();
+                Err(Failure::of_target(&error, || format!("{}, {text}", self.gtid())))
+            }
+            Err(error) => Err(Failure::of_target(&error, || self.gtid())),
+        }
+    }
+
+    /// How all that a statement names is defined.
+    fn definitions(&mut self, query: &Query<'_>, definition: &Definition) -> Result<Vec<u8>, Failure> {
+        let mut all = Vec::new();
+        for object in &definition.objects {
+            let database = object.database.as_deref().unwrap_or(query.database);
+            let mut quoted = quoted_name(database);
+            if object.kind != "DATABASE" {
+                quoted.push(b'.');
+                quoted.extend_from_slice(&quoted_name(&object.name));
+            }
+            let shown = self.target.definition(object.kind, &quoted);
+            let shown = shown.map_err(|error| Failure::of_target(&error, || self.gtid()))?;
+            all.extend_from_slice(&shown);
+            all.push(0);
+        }
+        Ok(all)
+    }
+
+    fn position_family(&self) -> teak_binlog::Family {
+        match self.position {
+            Position::MariaDb(_) => teak_binlog::Family::MariaDb,
+            Position::MySql(_) => teak_binlog::Family::MySql,
+        }
+    }
+
+    fn gtid(&self) -> String {
+        self.gtid.as_ref().map(Gtid::to_string).unwrap_or_default()
+    }
+
+    fn say(&self, text: &str) {
+        terminal::message(&format!("{}: {text}", self.source.name));
+    }
+
+    /// It does not pass, with the transaction it is of.
+    fn stop(&self, why: String) -> Failure {
+        Failure::Final(format!("{}: {why}", self.gtid()), Status::Damage)
+    }
+
+    /// What stops is told with the transaction.
+    fn named(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Final(why, status) => Failure::Final(format!("{}: {why}", self.gtid()), status),
+            Failure::Unclear(why) => {
+                Failure::Final(format!("{}: target: {why}", self.gtid()), Status::Server)
+            }
+            passing => passing,
+        }
+    }
+
+    fn unclear(&self) -> Failure {
+        let source = &self.source.name;
+        self.stop(format!(
+            "whether its statement was carried out cannot be told, as definitions may be the same before and after it: \
+             teak_replicate.ddl has it. If it was not, DELETE FROM teak_replicate.ddl WHERE source = '{source}'; if it \
+             was, UPDATE teak_replicate.position for the transaction as well"
+        ))
+    }
+}

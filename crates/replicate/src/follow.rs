@@ -1,0 +1,205 @@
+//! Follows one source: connects, goes on behind the position that the target has, and begins anew after what passes.
+
+use crate::apply::{Applier, Care, Received};
+use crate::configuration::{SourcePlan, Start, TargetPlan};
+use crate::failure::Failure;
+use crate::position::Position;
+use crate::target::{Pause, Target};
+use crate::{Asked, Beginning, Dump, DumpError, HEARTBEAT};
+use std::time::{Duration, Instant};
+use teak_binlog::{Family, HEADER_BYTES};
+use teak_client::Connection;
+use teak_console::{signals, terminal, Status};
+
+/// How often a wait looks whether the program is to end.
+const TICK: Duration = Duration::from_millis(200);
+/// A source of which nothing comes for so long, not even that it has nothing, is gone.
+const SILENCE: Duration = HEARTBEAT.saturating_mul(3);
+/// What a source answers that has not what it is asked for.
+const NOT_THERE: u16 = 1236;
+
+/// Follows a source until a signal comes; an error is one that does not pass.
+pub fn follow(target: &TargetPlan, source: &SourcePlan) -> Result<(), (String, Status)> {
+    let mut follower =
+        Follower { target, source, care: Care::Usual, pause: Pause::default(), said: String::new() };
+    loop {
+        match follower.connection() {
+            _ if signals::interrupted() => return Ok(()),
+            Ok(()) => return Ok(()),
+            Err(Failure::Passing(why)) => {
+                follower.say_once(&format!("{why}; trying again"));
+                follower.pause.wait();
+            }
+            // What failed is rolled back, and comes again, one by one.
+            Err(Failure::Unclear(why)) if follower.care == Care::Usual => {
+                follower.say_once(&format!("target: {why}; looking which transaction it is"));
+                follower.care = Care::Each;
+            }
+            Err(Failure::Unclear(why)) => return Err((format!("target: {why}"), Status::Server)),
+            Err(Failure::Final(why, status)) => return Err((why, status)),
+        }
+    }
+}
+
+struct Follower<'p> {
+    target: &'p TargetPlan,
+    source: &'p SourcePlan,
+    care: Care,
+    pause: Pause,
+    /// The last message, which is not repeated.
+    said: String,
+}
+
+/// What is known of the server that is followed.
+struct Known {
+    family: Family,
+    connection: Connection,
+}
+
+impl Follower<'_> {
+    fn say_once(&mut self, text: &str) {
+        if self.said != text {
+            terminal::message(&format!("{}: {text}", self.source.name));
+            self.said = text.into();
+        }
+    }
+
+    /// From connecting to the next trouble, or to the end of the program.
+    fn connection(&mut self) -> Result<(), Failure> {
+        let mut target = Target::connect(self.target, self.source)?;
+        let mut known = self.ask()?;
+        let text = match target.position() {
+            Some(text) => text.to_string(),
+            None => {
+                let text = self.start(&mut known)?;
+                target.begin_at(&text)?;
+                text
+            }
+        };
+        let position = Position::parse(&text, known.family)
+            .map_err(|problem| Failure::Final(format!("the position {text}: {problem}"), Status::Usage))?;
+        let beginning = match &position {
+            Position::MariaDb(_) => Beginning::MariaDb(position.to_string()),
+            Position::MySql(set) => Beginning::MySql(set.to_bytes()),
+        };
+        let asked = Asked { beginning, follow: true, server_id: self.source.server_id };
+        let mut dump = Dump::begin(&self.source.settings, &asked)?;
+        dump.connection().set_read_timeout(SILENCE).map_err(|error| Failure::of_source(&error))?;
+        self.say_once(&format!("follows from {position} on"));
+        let mut applier = Applier::new(self.source, target, position, self.care);
+        self.receive(&mut dump, &mut applier, &mut known.connection)
+    }
+
+    fn receive(
+        &mut self,
+        dump: &mut Dump,
+        applier: &mut Applier<'_>,
+        other: &mut Connection,
+    ) -> Result<(), Failure> {
+        let mut heard = Instant::now();
+        while !signals::interrupted() {
+            let of_source = |error| Failure::of_source(&error);
+            if !dump.connection().wait(Duration::ZERO).map_err(of_source)? {
+                applier.nothing_waits()?;
+                self.note_progress(applier);
+                if !dump.connection().wait(TICK).map_err(of_source)? {
+                    if heard.elapsed() > SILENCE {
+                        return Err(Failure::Passing(
+                            "source: nothing comes from it, not even a heartbeat".into(),
+                        ));
+                    }
+                    continue;
+                }
+            }
+            let next = dump.receive().map_err(|error| self.not_there(error, other))?;
+            let Some((sent, log)) = next else {
+                return Err(Failure::Passing("source: it ends the connection".into()));
+            };
+            let headers = log.decoder.format().map_or(HEADER_BYTES, |format| format.header_bytes);
+            let checksum = if sent.event.checksum.is_some() { 4 } else { 0 };
+            let body = sent.bytes.get(headers..sent.bytes.len().saturating_sub(checksum)).unwrap_or_default();
+            let event = Received { event: &sent.event, body, file: &sent.file, end: sent.end };
+            applier.sent(&event, &mut log.decoder)?;
+            self.note_progress(applier);
+            heard = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// What could not be applied at once was, one by one: others can go at once again, with the next connection.
+    fn note_progress(&mut self, applier: &Applier<'_>) {
+        if applier.committed() > 0 {
+            self.pause.reset();
+            self.care = Care::Usual;
+        }
+    }
+
+    /// What the source is.
+    fn ask(&self) -> Result<Known, Failure> {
+        let settings = &self.source.settings;
+        let mut connection = settings.connect().map_err(|error| Failure::of_source(&error))?;
+        let mut ask = |query: &str| {
+            let answer = connection.value(query).map_err(|error| Failure::of_source(&error))?;
+            Ok::<_, Failure>(answer.unwrap_or_default())
+        };
+        let family =
+            if ask("SELECT @@version")?.contains("MariaDB") { Family::MariaDb } else { Family::MySql };
+        if ask("SELECT @@GLOBAL.log_bin")? != "1" {
+            let why = "source: it has no binary log (log_bin)";
+            return Err(Failure::Final(why.into(), Status::Usage));
+        }
+        let id = ask("SELECT @@GLOBAL.server_id")?;
+        if self.source.server_id.is_some_and(|ours| ours.to_string() == id) {
+            let why = format!("source: server_id {id} is its own, and another one is needed here");
+            return Err(Failure::Final(why, Status::Usage));
+        }
+        Ok(Known { family, connection })
+    }
+
+    /// Where to begin the first time.
+    fn start(&self, known: &mut Known) -> Result<String, Failure> {
+        let query = match (&self.source.start, known.family) {
+            (Start::Gtid(text), family) if Position::family_of(text) == family => return Ok(text.clone()),
+            (Start::Gtid(text), _) => {
+                let why = format!("start: the source is of the other family than {text}");
+                return Err(Failure::Final(why, Status::Usage));
+            }
+            (Start::Now, Family::MariaDb) => "SELECT @@GLOBAL.gtid_binlog_pos".to_string(),
+            (Start::Now, Family::MySql) => "SELECT @@GLOBAL.gtid_executed".to_string(),
+            (Start::File { file, position }, Family::MariaDb) => {
+                let file = teak_sql::quoting::literal(file.as_bytes());
+                format!("SELECT BINLOG_GTID_POS({file}, {position})")
+            }
+            (Start::File { .. }, Family::MySql) => {
+                let why = "start: a file and a position of MySQL is not built yet: give a set of GTIDs";
+                return Err(Failure::Final(why.into(), Status::Usage));
+            }
+        };
+        match known.connection.value(query).map_err(|error| Failure::of_source(&error))? {
+            Some(text) => Ok(text.replace(['\n', ' '], "")),
+            None => {
+                let why = format!("start: the source has no such place in its log: {:?}", self.source.start);
+                Err(Failure::Final(why, Status::Usage))
+            }
+        }
+    }
+
+    /// A source whose log does not reach back so far is asked where it begins.
+    fn not_there(&self, error: DumpError, other: &mut Connection) -> Failure {
+        let DumpError::Server(asked) = &error else { return error.into() };
+        if asked.code() != Some(NOT_THERE) {
+            return error.into();
+        }
+        let first = other.query("SHOW BINARY LOGS").ok().and_then(|rows| rows.into_iter().next());
+        let first = first.and_then(|row| row.into_iter().next()).flatten().unwrap_or_default();
+        let file = teak_sql::quoting::literal(&first);
+        let behind = [format!("SELECT BINLOG_GTID_POS({file}, 4)"), "SELECT @@GLOBAL.gtid_purged".into()];
+        let behind = behind.iter().find_map(|query| other.value(query).ok().flatten()).unwrap_or_default();
+        let file = String::from_utf8_lossy(&first);
+        let oldest = format!("the oldest log there is, {file}, has what comes behind '{behind}'");
+        Failure::Final(
+            format!("source: {asked}; {oldest}: if that is too late, the tables must be loaded anew"),
+            Status::Server,
+        )
+    }
+}
