@@ -1,0 +1,125 @@
+"""`teak replicate` between servers of a test: the configuration, the process, how far it is, and whether both sides have the same."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pymysql
+
+from kit.cases import check
+
+# Seconds for the target to have what the source has.
+PATIENCE = 30.0
+SOURCE_OPTIONS = ["--log-bin=b", "--binlog-format=row", "--default-storage-engine=InnoDB", "--character-set-server=utf8mb4", "--default-time-zone=+00:00",
+                  "--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"]
+TARGET_OPTIONS = ["--character-set-server=utf8mb4", "--default-time-zone=+00:00", "--server-id=99"]
+
+
+class Agent:
+    """The program; what it says goes to a file beside its configuration."""
+
+    def __init__(self, teak, directory, target):
+        self.teak, self.target = teak, target
+        self.config, self.log = os.path.join(directory, "replicate.toml"), os.path.join(directory, "replicate.log")
+        self.process = None
+
+    def configure(self, sources, **target):
+        """`sources` are the keys of each one by its name, as TOML has their values."""
+        parts = [("[target]", {"socket": f'"{self.target.socket}"', "user": '"root"', "engine": '"Teak"', **target})]
+        parts += [("[[source]]", {"name": f'"{name}"', "user": '"root"', **keys}) for name, keys in sources.items()]
+        with open(self.config, "w", encoding="utf-8") as file:
+            for head, keys in parts:
+                print(head, *(f"{key} = {value}" for key, value in keys.items() if value is not None), sep="\n", file=file)
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([self.teak, "replicate", "--config", self.config], stderr=log)
+
+    def kill(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def stop(self):
+        """By SIGTERM; the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(timeout=30)
+        self.process = None
+        return status
+
+    def ended(self):
+        """Waits for its end; the exit status."""
+        status = self.process.wait(timeout=PATIENCE)
+        self.process = None
+        return status
+
+    def says(self):
+        """All that it has said."""
+        if not os.path.exists(self.log):
+            return ""
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+    def forget(self):
+        """What it has said so far."""
+        with open(self.log, "w", encoding="utf-8"):
+            pass
+
+    def wait_for(self, text):
+        """Until it has said something."""
+        self.until(lambda: text in self.says(), f"that it says {text!r}")
+
+    def until(self, condition, what):
+        """Waits for it, while the program runs."""
+        limit = time.monotonic() + PATIENCE
+        while not condition():
+            check(self.process is not None and self.process.poll() is None, f"the agent has ended while there was to wait for {what}:\n{self.says()}")
+            check(time.monotonic() < limit, f"not within {PATIENCE} s: {what}:\n{self.says()}\n{self.target.query('show full processlist', database=None)}")
+            time.sleep(0.02)
+
+    def position(self, name):
+        """GTIDs up to which a source was applied; None if that cannot be told now."""
+        try:
+            found = self.target.query(f"select gtid from teak_replicate.position where source = '{name}'", database=None)
+            return set(found[0][0].split(",")) if found else None
+        except pymysql.err.MySQLError:
+            return None
+
+    def catch_up(self, name, source):
+        """Until the target has what the source has now."""
+        wanted = set(source.query("select @@gtid_binlog_pos", database=None)[0][0].split(","))
+        self.until(lambda: self.position(name) == wanted, f"{name} at {wanted}, it is at {self.position(name)}")
+
+
+def definition(server, database, table):
+    """SHOW CREATE TABLE, but for the engine and the counter."""
+    text = server.query(f"show create table `{database}`.`{table}`", database=None)[0][1]
+    return re.sub(r" ENGINE ?= ?\w+| AUTO_INCREMENT=\d+", "", text)
+
+
+def columns_of(server, database, table):
+    """Names of all columns, and whether one is computed as it is read: of such tables CHECKSUM TABLE depends on the engine."""
+    found = server.query(f"select column_name, extra from information_schema.columns where table_schema = '{database}' and table_name = '{table}'", database=None)
+    return [name for name, _ in found], any("VIRTUAL" in extra for _, extra in found)
+
+
+def expect_same(source, target, database):
+    """All tables of a database are the same, in definition and rows; returns how many rows there are."""
+    listed = f"select table_name from information_schema.tables where table_schema = '{database}' and table_type <> 'VIEW' order by 1"
+    tables, theirs = ([row[0] for row in server.query(listed, database=None)] for server in (source, target))
+    check(tables == theirs, f"tables of {database}: {tables} at the source, {theirs} at the target")
+    rows = 0
+    for table in tables:
+        there, here = (definition(server, database, table) for server in (source, target))
+        check(there == here, f"{database}.{table} is defined otherwise:\n{there}\n{here}")
+        columns, is_virtual = columns_of(source, database, table)
+        names = ", ".join(f"`{name}`" for name in columns)
+        there, here = (sorted(map(repr, server.query(f"select {names} from `{database}`.`{table}`", database=None))) for server in (source, target))
+        check(there == here, f"{database}.{table}: {len(there)} rows at the source, {len(here)} here; {sorted(set(there) - set(here))[:3]} instead of {sorted(set(here) - set(there))[:3]}")
+        sums = [server.query(f"checksum table `{database}`.`{table}`", database=None)[0][1] for server in (source, target)]
+        check(is_virtual or sums[0] == sums[1], f"{database}.{table}: checksum {sums[0]} at the source, {sums[1]} here")
+        rows += len(there)
+    return rows
