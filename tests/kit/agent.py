@@ -106,20 +106,21 @@ def columns_of(server, database, table):
     return [name for name, _ in found], any("VIRTUAL" in extra for _, extra in found)
 
 
-def expect_same(source, target, database):
-    """All tables of a database are the same, in definition and rows; returns how many rows there are."""
-    listed = f"select table_name from information_schema.tables where table_schema = '{database}' and table_type <> 'VIEW' order by 1"
-    tables, theirs = ([row[0] for row in server.query(listed, database=None)] for server in (source, target))
+def expect_same(source, target, database, renamed=None):
+    """All tables of a database are the same, in definition and rows, whatever it is called in the target; returns how many rows there are."""
+    both = ((source, database), (target, renamed or database))
+    listed = "select table_name from information_schema.tables where table_schema = '{}' and table_type <> 'VIEW' order by 1"
+    tables, theirs = ([row[0] for row in server.query(listed.format(name), database=None)] for server, name in both)
     check(tables == theirs, f"tables of {database}: {tables} at the source, {theirs} at the target")
     rows = 0
     for table in tables:
-        there, here = (definition(server, database, table) for server in (source, target))
+        there, here = (definition(server, name, table) for server, name in both)
         check(there == here, f"{database}.{table} is defined otherwise:\n{there}\n{here}")
         columns, is_virtual = columns_of(source, database, table)
         names = ", ".join(f"`{name}`" for name in columns)
-        there, here = (sorted(map(repr, server.query(f"select {names} from `{database}`.`{table}`", database=None))) for server in (source, target))
+        there, here = (sorted(map(repr, server.query(f"select {names} from `{name}`.`{table}`", database=None))) for server, name in both)
         check(there == here, f"{database}.{table}: {len(there)} rows at the source, {len(here)} here; {sorted(set(there) - set(here))[:3]} instead of {sorted(set(here) - set(there))[:3]}")
-        sums = [server.query(f"checksum table `{database}`.`{table}`", database=None)[0][1] for server in (source, target)]
+        sums = [server.query(f"checksum table `{name}`.`{table}`", database=None)[0][1] for server, name in both]
         check(is_virtual or sums[0] == sums[1], f"{database}.{table}: checksum {sums[0]} at the source, {sums[1]} here")
         rows += len(there)
     return rows

@@ -7,7 +7,7 @@ use crate::keys;
 use crate::position::{Gtid, Position};
 use crate::session;
 use crate::statement::{Definition, Object, Repeat};
-use crate::steps::{Step, Steps};
+use crate::steps::{self, Step, Steps};
 use crate::target::{Intent, Place, Target};
 use teak_binlog::{Body, Decoder, Event, Limits, Query, Rows, HEADER_BYTES};
 use teak_client::Error;
@@ -132,10 +132,13 @@ impl<'p> Applier<'p> {
             Step::Nothing => Ok(()),
             Step::Begin(gtid) => self.begin(gtid),
             Step::Table(table) => {
-                if self.source.routes.follows(table.database.as_bytes()) {
-                    let fits = self.target.must_fit(table);
+                let routes = &self.source.routes;
+                if routes.follows(table.database.as_bytes()) {
+                    let here = routes.renamed(table);
+                    let fits = self.target.must_fit(here.as_ref().unwrap_or(table));
                     fits.map_err(|failure| self.named(failure))?;
-                    self.gathered.table(&sent.event.header, sent.body);
+                    let database = routes.name_of(table.database.as_bytes());
+                    self.gathered.table(&sent.event.header, sent.body, database);
                 }
                 Ok(())
             }
@@ -228,7 +231,8 @@ impl<'p> Applier<'p> {
                         let table = rows.table.quoted_name();
                         return Err(self.stop(format!("table {table}: target: {error}: {ELSEWHERE}")));
                     }
-                    let columns = self.target.key_columns(&rows.table);
+                    let here = self.source.routes.renamed(&rows.table);
+                    let columns = self.target.key_columns(here.as_ref().unwrap_or(&rows.table));
                     let row = keys::shown(&row, &columns);
                     let what = format!("{}, table {}, {row}", self.gtid(), rows.table.quoted_name());
                     return Err(Failure::of_target(&error, || what));
@@ -304,6 +308,10 @@ impl<'p> Applier<'p> {
                 self.stop("a statement that changes definitions behind rows of its transaction".into())
             );
         }
+        let text = self.source.routes.rewritten(&query.statement, definition, steps::dialect_of(query));
+        let text = text.ok_or_else(|| {
+            self.stop("a view or a routine that names a renamed database: that is not built yet".into())
+        })?;
         let before = self.definitions(query, definition)?;
         let attempt = match self.target.intent().cloned() {
             Some(intent) if intent.gtid != gtid => {
@@ -324,7 +332,7 @@ impl<'p> Applier<'p> {
                 Attempt::First
             }
         };
-        self.carry_out(event, query, definition, attempt)
+        self.carry_out(event, query, definition, &text, attempt)
     }
 
     fn carry_out(
@@ -332,6 +340,7 @@ impl<'p> Applier<'p> {
         event: &Event<'_>,
         query: &Query<'_>,
         definition: &Definition,
+        text: &[u8],
         attempt: Attempt,
     ) -> Result<(), Failure> {
         // Not there, of tables, databases, views, triggers, routines, sequences.
@@ -342,7 +351,8 @@ impl<'p> Applier<'p> {
         let is_table = definition.objects.iter().any(|object| object.kind == "TABLE");
         let substitutes = self.target.has_engine() && is_table;
         let session = session::of(&event.header, query, self.position_family(), substitutes);
-        let done = self.target.define(&session, database, needs_database, &query.statement);
+        let database = self.source.routes.name_of(database);
+        let done = self.target.define(&session, database, needs_database, text);
         let was_done = attempt == Attempt::Repeated && definition.repeat == Repeat::Harmless;
         match done {
             Ok(()) => Ok(()),
@@ -362,7 +372,7 @@ impl<'p> Applier<'p> {
         let mut all = Vec::new();
         for object in &definition.objects {
             let database = object.database.as_deref().unwrap_or(query.database);
-            let mut quoted = quoted_name(database);
+            let mut quoted = quoted_name(self.source.routes.name_of(database));
             if object.kind != "DATABASE" {
                 quoted.push(b'.');
                 quoted.extend_from_slice(&quoted_name(&object.name));

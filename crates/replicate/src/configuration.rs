@@ -2,6 +2,7 @@
 
 use crate::routes::Routes;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -112,7 +113,7 @@ struct SourceKeys {
     start: Spanned<Value>,
     server_id: Option<Spanned<u32>>,
     databases: Option<Vec<Spanned<String>>>,
-    rename_databases: Option<Spanned<Value>>,
+    rename_databases: Option<Spanned<BTreeMap<String, String>>>,
 }
 
 /// Names a line of the file in an error.
@@ -180,9 +181,6 @@ fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<Sourc
         let why = format!("a name has letters of ASCII, digits, _ and -, {LONGEST_NAME} at most");
         return Err(lines.wrong(name_at, why));
     }
-    if let Some(renamed) = &keys.rename_databases {
-        return Err(lines.wrong(renamed.span(), "rename_databases is not built yet"));
-    }
     let start = start(keys.start.get_ref()).map_err(|why| lines.wrong(keys.start.span(), why))?;
     let tls = (keys.tls, keys.tls_ca, keys.tls_cert, keys.tls_key, keys.tls_verify_host);
     let address = address(keys.socket, keys.host, keys.port).map_err(|why| lines.wrong(at.clone(), why))?;
@@ -193,7 +191,13 @@ fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<Sourc
         id => id.map(Spanned::into_inner),
     };
     let databases = keys.databases.map(|those| those.into_iter().map(Spanned::into_inner).collect());
-    Ok(SourcePlan { name, settings, start, server_id, routes: Routes::new(databases) })
+    let mut routes = Routes::new(databases);
+    if let Some(renamed) = &keys.rename_databases {
+        for (from, to) in renamed.get_ref() {
+            routes.rename(from, to).map_err(|why| lines.wrong(renamed.span(), why))?;
+        }
+    }
+    Ok(SourcePlan { name, settings, start, server_id, routes })
 }
 
 /// What may stand in a statement as it is.
@@ -286,11 +290,13 @@ mod tests {
     #[test]
     fn the_smallest_configuration_is_read() {
         let text = format!("{TARGET}{SOURCE}start = \"now\"\ndatabases = [\"enwiki\", \"dewiki*\"]\n");
+        let text = format!("{text}rename_databases = {{ \"enwiki\" = \"s1_enwiki\" }}\n");
         let configuration = read(&text).unwrap();
         let source = &configuration.sources[0];
         assert_eq!((source.name.as_str(), &source.start), ("wiki1", &Start::Now));
         assert_eq!(source.settings.address, Address::Tcp { host: "127.0.0.1".into(), port: 3401 });
         assert_eq!(configuration.target.settings.address, Address::Socket("/run/target.sock".into()));
+        assert_eq!(source.routes.name_of(b"enwiki"), b"s1_enwiki");
         assert!(source.routes.follows(b"dewiki2") && !source.routes.follows(b"frwiki"));
         assert_eq!(source.settings.tls.policy, TlsPolicy::IfOffered);
     }
@@ -321,8 +327,8 @@ mod tests {
             (format!("{TARGET}{SOURCE}start = 5\n"), "r.toml:9: start is neither"),
             (format!("{TARGET}{SOURCE}start = {{ file = \"b\" }}\n"), "r.toml:9: start is not { file"),
             (
-                format!("{TARGET}{SOURCE}{now}rename_databases = {{ \"a\" = \"b\" }}\n"),
-                "r.toml:10: rename_databases is not built",
+                format!("{TARGET}{SOURCE}{now}rename_databases = {{ \"a\" = \"mysql\" }}\n"),
+                "r.toml:10: rename_databases: a cannot be mysql",
             ),
             (format!("{TARGET}{SOURCE}{now}{SOURCE}{now}"), "r.toml:11: there are two sources wiki1"),
             (format!("{TARGET}{SOURCE}{now}socket = \"/x\"\n"), "r.toml:4: there are socket and host"),

@@ -98,9 +98,15 @@ impl Gathered {
         Gathered { longest, ..Gathered::default() }
     }
 
-    /// A table whose rows will come: the event's body behind its header, without a checksum.
-    pub fn table(&mut self, header: &Header, body: &[u8]) {
-        push(&mut self.maps, TABLE_MAP, (header.time, header.server_id), &[body]);
+    /// A table whose rows will come: the event's body behind its header, without a checksum, and the name that its
+    /// database has in the target.
+    pub fn table(&mut self, header: &Header, body: &[u8], database: &[u8]) {
+        let (fixed, named) = body.split_at(body.len().min(FIXED_BYTES));
+        // A length before the name, and a zero behind it. Names have at most 64 characters.
+        let theirs = named.first().map_or(0, |&length| 1 + usize::from(length));
+        let rest = named.get(theirs..).unwrap_or_default();
+        let parts = [fixed, &[database.len() as u8], database, rest];
+        push(&mut self.maps, TABLE_MAP, (header.time, header.server_id), &parts);
     }
 
     /// Rows; statements that are full go to `out`.
@@ -277,11 +283,12 @@ mod tests {
 
     /// The statements that rows become, for a target that takes packets of so many bytes.
     fn statements(kind: u8, images: &[u8], longest_packet: usize) -> Result<Vec<Vec<u8>>, TooLong> {
+        let database = b"db";
         let mut gathered = Gathered::new(longest_packet);
         let mut made = Vec::new();
         let mut taken = Ok(());
         with_rows(kind, images, &mut |header, rows| {
-            gathered.table(header, &table_map());
+            gathered.table(header, &table_map(), database);
             taken = gathered.rows(header, rows, &mut |statement| made.push(statement));
             gathered.end(&mut |statement| made.push(statement));
         });
@@ -354,7 +361,7 @@ mod tests {
         let mut gathered = Gathered::new(1 << 20);
         let mut made = Vec::new();
         with_rows(WRITE_ROWS_V1, &images, &mut |header, rows| {
-            gathered.table(header, &table_map());
+            gathered.table(header, &table_map(), b"db");
             let (mut from, mut each) = (0, rows.iter());
             while each.next().is_some() {
                 let to = images.len() - each.images_left().len();
@@ -378,14 +385,22 @@ mod tests {
     }
 
     #[test]
-    fn a_table_map_is_decoded_as_it_was() {
-        let mut maps: Vec<Table> = Vec::new();
-        let made = statements(WRITE_ROWS_V1, &image(1, 1), 1 << 20).unwrap();
-        decoded(&[&[introduction()], &made[..]].concat(), &mut |event| {
-            if let Body::TableMap(table) = &event.body {
-                maps.push(Table::clone(table));
-            }
-        });
-        assert_eq!((maps.len(), maps[0].quoted_name().as_str()), (1, "`db`.`t`"));
+    fn a_table_map_is_decoded_as_it_was_but_for_its_database() {
+        for database in ["db", "", "another_name"] {
+            let mut gathered = Gathered::new(1 << 20);
+            let (mut made, mut maps) = (vec![introduction()], Vec::new());
+            with_rows(WRITE_ROWS_V1, &image(1, 1), &mut |header, rows| {
+                gathered.table(header, &table_map(), database.as_bytes());
+                gathered.rows(header, rows, &mut |_| ()).unwrap();
+                gathered.end(&mut |statement| made.push(statement));
+            });
+            decoded(&made, &mut |event| {
+                if let Body::TableMap(table) = &event.body {
+                    maps.push(Table::clone(table));
+                }
+            });
+            assert_eq!((maps.len(), maps[0].quoted_name()), (1, format!("`{database}`.`t`")));
+            assert_eq!(maps[0].columns.len(), 2);
+        }
     }
 }

@@ -37,6 +37,8 @@ pub struct Definition {
     pub objects: Vec<Object>,
     /// What a restart makes of it.
     pub repeat: Repeat,
+    /// There is a query or a routine behind its name.
+    pub has_body: bool,
 }
 
 /// Something that is defined.
@@ -184,7 +186,7 @@ fn object(kind: &'static str, tokens: &mut Tokens<'_>) -> Option<Object> {
 fn one(kind: &'static str, mut tokens: Tokens<'_>, repeat: Repeat) -> Statement {
     if_exists(&mut tokens);
     match object(kind, &mut tokens) {
-        Some(object) => Statement::Definition(Definition { objects: vec![object], repeat }),
+        Some(object) => Statement::Definition(Definition { objects: vec![object], repeat, has_body: false }),
         None => Statement::Unknown,
     }
 }
@@ -203,16 +205,25 @@ fn create(mut tokens: Tokens<'_>) -> Statement {
     let repeat = if replaces { Repeat::Harmless } else { Repeat::ByDefinitions };
     match (kind, shown_as(kind)) {
         ("INDEX", _) => index(tokens),
-        (_, Some(kind)) => one(kind, tokens, repeat),
+        (made, Some(kind)) => with_body(made, one(kind, tokens, repeat)),
         (other, None) => passed_over(other),
     }
 }
 
+/// The statement about something of this kind; some of them have more than definitions of columns.
+fn with_body(kind: &str, statement: Statement) -> Statement {
+    let has_body = matches!(kind, "VIEW" | "TRIGGER" | "PROCEDURE" | "FUNCTION");
+    match statement {
+        Statement::Definition(definition) => Statement::Definition(Definition { has_body, ..definition }),
+        other => other,
+    }
+}
+
 fn alter(mut tokens: Tokens<'_>) -> Statement {
-    let Some(kind) = kind_of(&mut tokens) else { return Statement::Unknown };
-    let Some(kind) = shown_as(kind) else { return passed_over(kind) };
-    if kind != "TABLE" {
-        return one(kind, tokens, Repeat::Harmless);
+    let Some(changed) = kind_of(&mut tokens) else { return Statement::Unknown };
+    let Some(kind) = shown_as(changed) else { return passed_over(changed) };
+    if changed != "TABLE" {
+        return with_body(changed, one(kind, tokens, Repeat::Harmless));
     }
     if_exists(&mut tokens);
     let Some(table) = object("TABLE", &mut tokens) else { return Statement::Unknown };
@@ -229,7 +240,7 @@ fn alter(mut tokens: Tokens<'_>) -> Statement {
             objects.extend(object("TABLE", &mut rest));
         }
     }
-    Statement::Definition(Definition { objects, repeat })
+    Statement::Definition(Definition { objects, repeat, has_body: false })
 }
 
 fn drop(mut tokens: Tokens<'_>) -> Statement {
@@ -247,7 +258,7 @@ fn drop(mut tokens: Tokens<'_>) -> Statement {
             None => return Statement::Unknown,
         }
         if !tokens.accept_mark(b',') {
-            return Statement::Definition(Definition { objects, repeat: Repeat::Harmless });
+            return Statement::Definition(Definition { objects, repeat: Repeat::Harmless, has_body: false });
         }
     }
 }
@@ -284,7 +295,7 @@ fn rename(mut tokens: Tokens<'_>) -> Statement {
             from.push(object);
         }
     }
-    Statement::Definition(Definition { objects: from, repeat })
+    Statement::Definition(Definition { objects: from, repeat, has_body: false })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::position::Gtid;
 use crate::statement::{self, Definition, Statement};
 use std::sync::Arc;
 use teak_binlog::{character_set, Body, ColumnType, Event, MariaDbTransaction, Query, Rows, Table};
+use teak_sql::charset::Dialect;
 
 /// What an event is to who applies a log.
 #[derive(Debug, PartialEq)]
@@ -149,9 +150,7 @@ impl Steps {
     }
 
     fn query<'e, 'a>(&mut self, query: &'e Query<'a>) -> Result<Step<'e, 'a>, Refusal> {
-        let client = query.session.collations.and_then(|[client, ..]| character_set(client.into()));
-        let dialect = statement::dialect(query.session.sql_mode.unwrap_or(0), client);
-        let kind = statement::classify(&query.statement, dialect);
+        let kind = statement::classify(&query.statement, dialect_of(query));
         let open = self.open.as_mut();
         let open = open.ok_or_else(|| Refusal::Unexpected("a statement outside of a transaction".into()))?;
         let is_first = std::mem::replace(&mut open.is_new, false);
@@ -185,6 +184,12 @@ impl Steps {
             _ => Step::Nothing,
         })
     }
+}
+
+/// How the strings of a statement are written.
+pub fn dialect_of(query: &Query<'_>) -> Dialect {
+    let client = query.session.collations.and_then(|[client, ..]| character_set(client.into()));
+    statement::dialect(query.session.sql_mode.unwrap_or(0), client)
 }
 
 /// Values that mean something else to MariaDB, or nothing.

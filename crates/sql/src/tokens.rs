@@ -90,6 +90,12 @@ impl<'a> Tokens<'a> {
         self.clone().any(|token| keywords.iter().any(|keyword| token.is(keyword)))
     }
 
+    /// Where the next token begins, behind blanks and comments.
+    pub fn begin_of_next(&mut self) -> usize {
+        self.skip_blanks();
+        self.at
+    }
+
     fn skip_blanks(&mut self) {
         loop {
             let rest = &self.text[self.at..];
@@ -163,6 +169,20 @@ mod tests {
         assert_eq!(tokens.qualified(), Some((Some(b"a`b".to_vec()), b"c".to_vec())));
         assert!(tokens.any_of(&["KEYS"]) && !tokens.any_of(&["S"]));
         assert_eq!(tokens.by_ref().skip(2).collect::<Vec<_>>(), [Token::Text, Token::Text]);
+    }
+
+    #[test]
+    fn tokens_have_places() {
+        let mut tokens = Tokens::new(b" a /* x */ . `b``c` ", Dialect::OWN);
+        let mut places = Vec::new();
+        loop {
+            let from = tokens.begin_of_next();
+            if tokens.next().is_none() {
+                break;
+            }
+            places.push((from, tokens.at));
+        }
+        assert_eq!(places, [(1, 2), (11, 12), (13, 19)]);
     }
 
     #[test]

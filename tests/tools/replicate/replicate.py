@@ -253,7 +253,7 @@ class Cases:
 
     def case_a_configuration_that_is_wrong_starts_nothing(self):
         for keys, words in (({"colour": 1}, ("replicate.toml:", "unknown field `colour`")), ({"start": '"copy"'}, ("copy", "not built yet")),
-                            ({"rename_databases": '{ "a" = "b" }'}, ("rename_databases", "not built yet")), ({"password_file": '"/nowhere"'}, ("/nowhere",))):
+                            ({"rename_databases": '{ "a" = "mysql" }'}, ("rename_databases", "cannot be mysql")), ({"password_file": '"/nowhere"'}, ("/nowhere",))):
             self.agent.configure({"x": self.source_keys(**keys)})
             self.agent.forget()
             self.agent.start()
@@ -270,6 +270,28 @@ class Cases:
         name = self.follow(name, databases='["en*", "de"]')
         self.at(["rename table frwiki.followed to enwiki.came"])
         self.stops(DAMAGE, "databases that are followed and others that are not")
+
+    def case_databases_are_renamed(self):
+        name = self.follow(rename_databases='{ "ra" = "s1_ra", "rb" = "ra" }')
+        self.at(["create database ra collate utf8mb4_bin", "create database rb", "create table ra.t (a int primary key, b int)", "create table rb.u like ra.t",
+                 "insert into ra.t values (1, 1), (2, 2)", "insert into rb.u select a + 1, b from ra.t", "update ra.t t, rb.u u set t.b = 5, u.b = 6 where t.a = u.a",
+                 "alter table rb.u add c int, add foreign key (a) references rb.u (a)", "create table rb.s select * from ra.t", "rename table rb.s to rb.s2", "drop table rb.s2"])
+        self.at(["create table own (a int)", "create view v as select a from own", "insert into own values (1)", "delete from own"], database="rb")
+        self.agent.catch_up(name, self.source)
+        for theirs, ours in (("ra", "s1_ra"), ("rb", "ra")):
+            expect_same(self.source, self.target, theirs, ours)
+        check(not self.target.query("show databases like 'rb'", database=None), "rb is here")
+        self.at(["alter table ra.t drop b", "truncate table rb.own", "drop view rb.v", "drop database rb"])
+        self.agent.catch_up(name, self.source)
+        expect_same(self.source, self.target, "ra", "s1_ra")
+        check(not self.target.query("show databases like 'ra'", database=None), "what rb is called here is left")
+        self.at(["delete from s1_ra.t where a = 1"], server=self.target)
+        self.at(["delete from ra.t"])
+        self.stops(SERVER, "`ra`.`t`, key a = 1")
+        self.at(["insert into s1_ra.t values (1)"], server=self.target)
+        self.follow(name, rename_databases='{ "ra" = "s1_ra", "rb" = "ra" }')
+        self.at(["create view ra.w as select ra.a from ra.t as ra"])
+        self.stops(DAMAGE, "names a renamed database")
 
     def case_accounts_need_few_privileges(self):
         self.at(["create user follower@localhost identified by 'secret1'", "grant replication slave, binlog monitor on *.* to follower@localhost"])
@@ -355,8 +377,9 @@ class Cases:
                 self.note(name, statement, tables)
                 if was_carried_out:
                     self.at([statement], server=self.target)
-                self.arrive(self.follow(name), "once")
-                name = self.follow()
+                self.follow(name)
+                self.agent.catch_up(name, self.source)
+                expect_same(self.source, self.target, "once")
                 self.at([back])
                 self.arrive(name, "once")
         # Tables that change places look the same before and after it.
