@@ -9,6 +9,7 @@
     table_statistics.h   what the optimizer is told of it
     constraint_keeper.h  its foreign keys
     inplace_alter.h      an ALTER in place
+    row_entries.h        what its indexes make of a row
     index_build.h        indexes, from all rows
     table_check.h        CHECK TABLE, REPAIR TABLE, OPTIMIZE TABLE
 
@@ -28,6 +29,7 @@
 
 #include "constraint_keeper.h"
 #include "like_filter.h"
+#include "row_entries.h"
 #include "table_statistics.h"
 
 namespace teak {
@@ -280,10 +282,6 @@ class ha_teak final : public handler {
     teak_bytes pack_row(const uchar* record);
     int note_overtaking(teak_bytes pk, bool* overtakes);
     int find_own_changes(teak_bytes pk, const uchar** old_record, const uchar** new_record);
-    bool has_virtual_values(const teak::IndexCodec& index) const;
-    enum class Image : uint8_t { Read, Written };
-    void compute_virtual(const teak::IndexCodec& index, uchar* record, Image image);
-    bool encode_entry(uint index, const uchar* record, Image image, teak_bytes pk, teak_entry* out);
     int note_duplicate(teak_status status, const teak_duplicate& duplicate);
     void raise_counter();
     uint32_t row_flags() const;
@@ -336,7 +334,6 @@ class ha_teak final : public handler {
     uint64_t read_as_of_ = 0; /* Session::rows_written when it was delivered */
     /* A row that the session has changed since it was read, as it is and as it is to be. */
     teak::Buffer own_old_, own_new_, own_blobs_;
-    std::vector<std::string> virtual_blobs_; /* values of virtual columns, by the column's number */
     teak::Buffer exact_key_; /* Placed::ByPrefix: key of the entry delivered last, to go on from there */
     teak::Buffer seek_key_, end_key_, blobs_;
     std::vector<uchar> pk_scratch_;
@@ -344,11 +341,7 @@ class ha_teak final : public handler {
     DsMrr_impl sorted_ranges_;
 
     teak::Buffer pk_buffer_, new_pk_buffer_, row_buffer_;
-    struct EntryBuffers {
-        teak::Buffer old_key, old_value, new_key, new_value;
-    };
-    std::vector<std::unique_ptr<EntryBuffers>> entry_buffers_;
-    std::vector<teak_entry> old_entries_, new_entries_;
+    teak::RowEntries entries_{open_};
 };
 
 #endif

@@ -289,11 +289,7 @@ int ha_teak::open(const char* name, int, uint) {
 
 /* Memory for rows and entries. */
 void ha_teak::make_buffers() {
-    entry_buffers_.clear();
-    for (uint i = 0; i < table->s->keys; i++)
-        entry_buffers_.emplace_back(new EntryBuffers);
-    old_entries_.resize(table->s->keys);
-    new_entries_.resize(table->s->keys);
+    entries_.make_room();
     current_pk_.resize(open_.primary.max_size());
     pk_scratch_.resize(open_.primary.max_size());
 }

@@ -66,13 +66,12 @@ int ha_teak::deliver_own_entry(uchar* buf, teak_cursor* cursor, const teak_entry
     const teak_status status = teak_fetch_row(use_.session(), cursor, rows, pk, TEAK_READ_SNAPSHOT, &row, nullptr);
     if (status == TEAK_NOT_FOUND) return 0;
     if (status != TEAK_OK) return fail(status);
-    EntryBuffers& buffers = *entry_buffers_[active_index];
     teak_entry made;
     {
         WholeRows whole(table, use_.statement.reads_snapshot);
         if (int error = deliver_row(buf, row)) return error;
-        compute_virtual(codec, buf, Image::Read);
-        if (!codec.encode(buf, row.key, &buffers.new_key, &buffers.new_value, &made)) return HA_ERR_OUT_OF_MEM;
+        entries_.compute_virtual(codec, buf, RowEntries::Image::Read);
+        if (!entries_.encode(active_index, buf, RowEntries::Image::Written, row.key, &made)) return HA_ERR_OUT_OF_MEM;
     }
     if (made.key.len != entry.key.len || memcmp(made.key.data, entry.key.data, made.key.len)) return 0;
     bool matches;

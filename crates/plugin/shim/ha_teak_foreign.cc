@@ -73,7 +73,8 @@ bool add_info(THD* thd, List<FOREIGN_KEY_INFO>* to, const ForeignKey& key, const
 
 /* What cannot be read may refer to it: then get_parent_foreign_key_list has the error. */
 bool ha_teak::referenced_by_foreign_key() const noexcept {
-    return !constraints_.keys().of_others.empty() || !(open_.temporary || constraints_.keys().are_known());
+    const ForeignKeys& keys = constraints_.keys();
+    return !keys.of_others.empty() || !(open_.temporary || keys.are_known());
 }
 
 bool ha_teak::can_switch_engines() { return !constraints_.know() && constraints_.keys().empty(); }

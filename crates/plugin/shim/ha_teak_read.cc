@@ -92,7 +92,7 @@ int ha_teak::deliver_entry(uchar* buf, teak_cursor* cursor, const teak_entry_vie
         /* In other records than its first the server computes nothing, but compares the keys of partitions by them; and
            nothing at all if it has asked for the entry. */
         if (buf != table->record[0] || keyread_enabled() || use_.statement.entries_only)
-            compute_virtual(codec, buf, Image::Read);
+            entries_.compute_virtual(codec, buf, RowEntries::Image::Read);
         return 0;
     }
     remember(row.key);

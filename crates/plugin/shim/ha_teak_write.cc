@@ -69,53 +69,6 @@ int ha_teak::note_overtaking(teak_bytes pk, bool* overtakes) {
     return 0;
 }
 
-/* Whether the server has computed the index's virtual columns in the records that it hands over. One who applies row
-   events marks what they have, and takes values that another definition may have given; of a BLOB the server keeps one
-   value for all records, which REPLACE of a row that leaves history takes for the old and the new one. */
-bool ha_teak::has_virtual_values(const IndexCodec& index) const {
-    const std::vector<uint>& columns = index.virtual_columns();
-    if (columns.empty()) return true;
-    return !applies_row_events(ha_thd()) && std::all_of(columns.begin(), columns.end(), [&](uint column) {
-        return bitmap_is_set(table->read_set, column) && !(table->field[column]->flags & BLOB_FLAG);
-    });
-}
-
-/* Computes the index's virtual columns in any record. The memory that a column has for a BLOB's value is that of one
-   record; for one that was read there is another, which this puts back as it was. */
-void ha_teak::compute_virtual(const IndexCodec& index, uchar* record, Image image) {
-    if (index.virtual_columns().empty()) return;
-    /* update_virtual_field makes use of this set, by which the server may be reading. */
-    my_bitmap_map columns[(MAX_FIELDS + 8 * sizeof(my_bitmap_map)) / (8 * sizeof(my_bitmap_map))];
-    const size_t bytes = bitmap_buffer_size(table->tmp_set.n_bits);
-    memcpy(columns, table->tmp_set.bitmap, bytes);
-    const bool moved = record != table->record[0];
-    if (moved) table->move_fields(table->field, record, table->record[0]);
-    for (const uint column : index.virtual_columns()) {
-        Field* const field = table->field[column];
-        auto* const blob = field->flags & BLOB_FLAG ? static_cast<Field_blob*>(field) : nullptr;
-        const bool aside = blob && image == Image::Read;
-        if (aside) blob->swap_value_and_read_value();
-        table->update_virtual_field(field, true);
-        if (!aside) continue;
-        if (virtual_blobs_.empty()) virtual_blobs_.resize(table->s->fields);
-        std::string& value = virtual_blobs_[column];
-        const uint32 length = field->is_null() ? 0 : blob->get_length();
-        value.assign(reinterpret_cast<const char*>(length ? blob->get_ptr() : nullptr), length);
-        blob->set_ptr(length, reinterpret_cast<uchar*>(value.data()));
-        blob->swap_value_and_read_value();
-    }
-    if (moved) table->move_fields(table->field, table->record[0], record);
-    memcpy(table->tmp_set.bitmap, columns, bytes);
-}
-
-/* The index's entry of a record, into buffers that are the handler's: of rows that were read, and that are written. */
-bool ha_teak::encode_entry(uint index, const uchar* record, Image image, teak_bytes pk, teak_entry* out) {
-    EntryBuffers& buffers = *entry_buffers_[index];
-    const bool old = image == Image::Read;
-    return open_.indexes[index].encode(record, pk, old ? &buffers.old_key : &buffers.new_key,
-                                       old ? &buffers.old_value : &buffers.new_value, out);
-}
-
 /*
   The session may itself have changed the row since it was read: by a BEFORE trigger, by a function, and by what follows
   from those. Then the row that is there is the old one; and of the new one, columns that the statement does not change
@@ -180,9 +133,10 @@ int ha_teak::write_row(const uchar* buf) {
     size_t entries = 0;
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key || use_.is_idle(i)) continue;
-        if (!has_virtual_values(open_.indexes[i]))
-            compute_virtual(open_.indexes[i], const_cast<uchar*>(buf), Image::Written);
-        if (!encode_entry(i, buf, Image::Written, pk, &new_entries_[entries++])) return HA_ERR_OUT_OF_MEM;
+        if (!entries_.has_virtual_values(open_.indexes[i]))
+            entries_.compute_virtual(open_.indexes[i], const_cast<uchar*>(buf), RowEntries::Image::Written);
+        if (!entries_.encode(i, buf, RowEntries::Image::Written, pk, &entries_.written[entries++]))
+            return HA_ERR_OUT_OF_MEM;
     }
     use_.held.session->rows_written++;
     if (int error = insert_row(buf, pk, row, entries, flags, constrained)) return error;
@@ -193,7 +147,7 @@ int ha_teak::write_row(const uchar* buf) {
     return 0;
 }
 
-/* Puts in the row and its new_entries_, and looks for its parents. */
+/* Puts in the row and its entries, and looks for its parents. */
 int ha_teak::insert_row(const uchar* record, teak_bytes pk, teak_bytes row, size_t entries, uint32_t flags,
                         bool constrained) {
     bool again;
@@ -203,7 +157,7 @@ int ha_teak::insert_row(const uchar* record, teak_bytes pk, teak_bytes row, size
             if (int error = constraints_.mark_row()) return error;
         teak_duplicate duplicate{};
         const teak_status status =
-            teak_insert(use_.session(), open_.core, pk, row, {new_entries_.data(), entries}, flags, &duplicate);
+            teak_insert(use_.session(), open_.core, pk, row, {entries_.written.data(), entries}, flags, &duplicate);
         if (status != TEAK_OK) {
             const int error = note_duplicate(status, duplicate);
             if (duplicate.late) show_duplicate(duplicate);
@@ -246,12 +200,14 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key || use_.is_idle(i)) continue;
         const IndexCodec& index = open_.indexes[i];
-        const bool computes = changed ? !index.virtual_columns().empty() : !has_virtual_values(index);
+        const bool computes = changed ? !index.virtual_columns().empty() : !entries_.has_virtual_values(index);
         if (!moved && !overtakes && !computes && !index.changed(old_record, new_record)) continue;
-        if (computes) compute_virtual(index, const_cast<uchar*>(old_record), Image::Read);
-        if (!encode_entry(i, old_record, Image::Read, old_pk, &old_entries_[entries])) return HA_ERR_OUT_OF_MEM;
-        if (computes) compute_virtual(index, const_cast<uchar*>(new_record), Image::Written);
-        if (!encode_entry(i, new_record, Image::Written, new_pk, &new_entries_[entries])) return HA_ERR_OUT_OF_MEM;
+        if (computes) entries_.compute_virtual(index, const_cast<uchar*>(old_record), RowEntries::Image::Read);
+        if (!entries_.encode(i, old_record, RowEntries::Image::Read, old_pk, &entries_.read[entries]))
+            return HA_ERR_OUT_OF_MEM;
+        if (computes) entries_.compute_virtual(index, const_cast<uchar*>(new_record), RowEntries::Image::Written);
+        if (!entries_.encode(i, new_record, RowEntries::Image::Written, new_pk, &entries_.written[entries]))
+            return HA_ERR_OUT_OF_MEM;
         entries++;
     }
     if (int error = change_row(old_record, new_record, old_pk, new_pk, entries, overtakes, constrained)) return error;
@@ -262,8 +218,8 @@ int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
     return 0;
 }
 
-/* Makes the row `after` of `before`, and new_entries_ of old_entries_; its children follow, its parents are looked for.
-   `rewrites`: also entries that stay as they are. */
+/* Makes the row `after` of `before`, and the entries that are written of those that were read; its children follow, its
+   parents are looked for. `rewrites`: also entries that stay as they are. */
 int ha_teak::change_row(const uchar* before, const uchar* after, teak_bytes old_pk, teak_bytes new_pk, size_t entries,
                         bool rewrites, bool constrained) {
     const teak_bytes row = pack_row(after);
@@ -277,8 +233,8 @@ int ha_teak::change_row(const uchar* before, const uchar* after, teak_bytes old_
         const uint32_t flags = (moved ? row_flags() : row_flags_of(old_pk)) | (rewrites ? TEAK_ROW_REWRITES : 0);
         teak_duplicate duplicate{};
         const teak_status status =
-            teak_update(use_.session(), open_.core, old_pk, new_pk, row, {old_entries_.data(), entries},
-                        {new_entries_.data(), entries}, flags, &duplicate);
+            teak_update(use_.session(), open_.core, old_pk, new_pk, row, {entries_.read.data(), entries},
+                        {entries_.written.data(), entries}, flags, &duplicate);
         if (status != TEAK_OK) return note_duplicate(status, duplicate);
         bool overtakes;
         if (moved)
@@ -314,12 +270,13 @@ int ha_teak::delete_row(const uchar* buf) {
     for (uint i = 0; i < table->s->keys; i++) {
         if (i == table->s->primary_key || use_.is_idle(i)) continue;
         const IndexCodec& index = open_.indexes[i];
-        if (changed || !has_virtual_values(index)) compute_virtual(index, const_cast<uchar*>(buf), Image::Read);
-        if (!encode_entry(i, buf, Image::Read, pk, &old_entries_[entries++])) return HA_ERR_OUT_OF_MEM;
+        if (changed || !entries_.has_virtual_values(index))
+            entries_.compute_virtual(index, const_cast<uchar*>(buf), RowEntries::Image::Read);
+        if (!entries_.encode(i, buf, RowEntries::Image::Read, pk, &entries_.read[entries++])) return HA_ERR_OUT_OF_MEM;
     }
     statistics_.note_changed_keys();
     const teak_status status =
-        teak_delete(use_.session(), open_.core, pk, {old_entries_.data(), entries}, row_flags_of(pk));
+        teak_delete(use_.session(), open_.core, pk, {entries_.read.data(), entries}, row_flags_of(pk));
     if (status != TEAK_OK || !cascades) return fail(status);
     int error = constraints_.cascade(buf, nullptr, {nullptr, 0});
     return error ? constraints_.undo_row(error) : 0;
