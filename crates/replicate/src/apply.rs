@@ -63,6 +63,8 @@ pub struct Applier<'p> {
     care: Care,
     /// The transaction that is open at the source.
     gtid: Option<Gtid>,
+    /// The XA transaction that it prepares, and how many of its statements were kept.
+    prepared: Option<(String, u32)>,
     /// Transactions of the source that are whole and not committed here.
     joined: u32,
     /// Where the last of them ends.
@@ -84,6 +86,7 @@ impl<'p> Applier<'p> {
             gathered,
             care,
             gtid: None,
+            prepared: None,
             joined: 0,
             last: None,
             ends_intent: false,
@@ -130,7 +133,15 @@ impl<'p> Applier<'p> {
         })?;
         match step {
             Step::Nothing => Ok(()),
-            Step::Begin(gtid) => self.begin(gtid),
+            Step::Begin { gtid, prepares } => {
+                self.begin(gtid)?;
+                prepares.map_or(Ok(()), |xid| self.prepare(xid))
+            }
+            Step::Prepares(xid) => self.prepare(xid),
+            Step::Completed { xid, is_commit } => {
+                self.complete(&xid, is_commit)?;
+                self.end(sent)
+            }
             Step::Table(table) => {
                 let routes = &self.source.routes;
                 if routes.follows(table.database.as_bytes()) {
@@ -181,6 +192,7 @@ impl<'p> Applier<'p> {
             return Err(Failure::Final(why, Status::Damage));
         }
         self.gathered.clear();
+        self.prepared = None;
         self.gtid = Some(gtid);
         Ok(())
     }
@@ -188,7 +200,7 @@ impl<'p> Applier<'p> {
     fn rows(&mut self, sent: &Received<'_, '_>, rows: &Rows<'_>) -> Result<(), Failure> {
         let header = &sent.event.header;
         if self.source.routes.follows(rows.table.database.as_bytes()) {
-            if self.care == Care::Each {
+            if self.care == Care::Each && self.prepared.is_none() {
                 self.one_by_one(sent, rows)?;
             } else {
                 let mut full = Vec::new();
@@ -244,7 +256,13 @@ impl<'p> Applier<'p> {
     }
 
     fn add(&mut self, statement: Vec<u8>) -> Result<(), Failure> {
-        let added = self.target.add(statement);
+        let added = match &mut self.prepared {
+            None => self.target.add(statement),
+            Some((xid, parts)) => {
+                *parts += 1;
+                self.target.keep(xid, *parts, &statement)
+            }
+        };
         match self.care {
             Care::Usual => added,
             Care::Each => {
@@ -253,8 +271,32 @@ impl<'p> Applier<'p> {
         }
     }
 
+    /// What comes is of an XA transaction: it is kept in the target, and carried out when that is committed.
+    fn prepare(&mut self, xid: String) -> Result<(), Failure> {
+        // One of this name that was not completed in the log is gone at the source all the same.
+        self.target.give_up(&xid)?;
+        // That it was prepared, even if it did nothing.
+        self.target.keep(&xid, 0, b"")?;
+        self.prepared = Some((xid, 0));
+        Ok(())
+    }
+
+    /// An XA transaction that was prepared is committed, or rolled back.
+    fn complete(&mut self, xid: &str, is_commit: bool) -> Result<(), Failure> {
+        let kept = self.target.kept(xid)?;
+        if is_commit && kept == 0 {
+            return Err(self.stop(format!("XA COMMIT {xid}: it was prepared before this source was begun")));
+        }
+        for part in (1..kept).filter(|_| is_commit) {
+            let statement = self.target.kept_statement(xid, part)?;
+            self.add(statement)?;
+        }
+        self.target.give_up(xid)
+    }
+
     /// The source's transaction is at its end.
     fn end(&mut self, sent: &Received<'_, '_>) -> Result<(), Failure> {
+        self.prepared = None;
         let noted = self.target.intent().is_some_and(|intent| intent.gtid == self.gtid());
         if let Some(gtid) = self.gtid.take() {
             let added = self.position.add(&gtid);

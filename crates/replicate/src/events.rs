@@ -20,6 +20,9 @@ const ENOUGH: usize = 256 << 10;
 /// What is in front of the images of an event, at most: header, fixed part, and bits for 4096 columns, twice.
 const HEAD: usize = 2 << 10;
 
+/// What statements with events begin with; behind the digits is a quote.
+pub const BINLOG: &[u8] = b"BINLOG '";
+
 /// A row that no statement can have.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLong {
@@ -57,7 +60,7 @@ pub fn introduction() -> Vec<u8> {
 }
 
 fn statement(events: &[u8]) -> Vec<u8> {
-    let mut text = b"BINLOG '".to_vec();
+    let mut text = BINLOG.to_vec();
     base64(events, &mut text);
     text.push(b'\'');
     text

@@ -18,8 +18,8 @@ pub enum Statement {
     Rollback,
     /// SAVEPOINT, and what goes back to one or forgets it.
     Savepoint,
-    /// Of an XA transaction.
-    Xa,
+    /// Of an XA transaction, and its name.
+    Xa(Xa, String),
     /// It changes definitions.
     Definition(Definition),
     /// It changes nothing that is followed: why.
@@ -28,6 +28,19 @@ pub enum Statement {
     Rows,
     /// None of them.
     Unknown,
+}
+
+/// What happens to an XA transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Xa {
+    /// It begins.
+    Start,
+    /// All of it has come.
+    End,
+    /// What was prepared is committed.
+    Commit,
+    /// What was prepared is rolled back.
+    Rollback,
 }
 
 /// A statement that changes definitions.
@@ -94,7 +107,7 @@ pub fn classify(text: &[u8], dialect: Dialect) -> Statement {
             false => Statement::Rollback,
         },
         b"SAVEPOINT" | b"RELEASE" => Statement::Savepoint,
-        b"XA" => Statement::Xa,
+        b"XA" => xa(tokens),
         b"CREATE" => create(tokens),
         b"ALTER" => alter(tokens),
         b"DROP" => drop(tokens),
@@ -110,6 +123,26 @@ pub fn classify(text: &[u8], dialect: Dialect) -> Statement {
         b"INSTALL" | b"UNINSTALL" => Statement::PassedOver("it is about plugins"),
         b"INSERT" | b"REPLACE" | b"UPDATE" | b"DELETE" | b"LOAD" | b"CALL" | b"DO" | b"SELECT" | b"WITH"
         | b"EXECUTE" => Statement::Rows,
+        _ => Statement::Unknown,
+    }
+}
+
+/// A name is the rest of the statement, as logs have it: `X'78',X'79',9`.
+fn xa(mut tokens: Tokens<'_>) -> Statement {
+    let steps = [
+        ("START", Xa::Start),
+        ("BEGIN", Xa::Start),
+        ("END", Xa::End),
+        ("COMMIT", Xa::Commit),
+        ("ROLLBACK", Xa::Rollback),
+    ];
+    let Some((_, step)) = steps.into_iter().find(|(word, _)| tokens.accept(word)) else {
+        return Statement::Unknown;
+    };
+    let name = String::from_utf8_lossy(&tokens.text[tokens.at..]);
+    let is_name = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b'X' | b'\'' | b',');
+    match name.trim() {
+        name if !name.is_empty() && name.bytes().all(is_name) => Statement::Xa(step, name.to_string()),
         _ => Statement::Unknown,
     }
 }
@@ -362,7 +395,10 @@ mod tests {
             ("ROLLBACK", Statement::Rollback),
             ("ROLLBACK TO `s`", Statement::Savepoint),
             ("SAVEPOINT `s`", Statement::Savepoint),
-            ("XA END X'78',X'',1", Statement::Xa),
+            ("XA END X'78',X'',1", Statement::Xa(Xa::End, "X'78',X'',1".into())),
+            ("XA COMMIT  X'78',X'79',9 ", Statement::Xa(Xa::Commit, "X'78',X'79',9".into())),
+            ("XA COMMIT X'78',X'79',9 ONE PHASE", Statement::Unknown),
+            ("XA RECOVER", Statement::Unknown),
             ("insert into t values (1)", Statement::Rows),
             ("LOAD DATA INFILE 'x' INTO TABLE t", Statement::Rows),
             ("GRANT ALL ON *.* TO x", ACCOUNTS),

@@ -1,7 +1,7 @@
 //! From the events of a log to steps: where transactions begin and end, and what is in them. It does nothing itself.
 
 use crate::position::Gtid;
-use crate::statement::{self, Definition, Statement};
+use crate::statement::{self, Definition, Statement, Xa};
 use std::sync::Arc;
 use teak_binlog::{character_set, Body, ColumnType, Event, MariaDbTransaction, Query, Rows, Table};
 use teak_sql::charset::Dialect;
@@ -10,7 +10,21 @@ use teak_sql::charset::Dialect;
 #[derive(Debug, PartialEq)]
 pub enum Step<'e, 'a> {
     /// A transaction begins. One that has not ended was not committed by its server either.
-    Begin(Gtid),
+    Begin {
+        /// Its number.
+        gtid: Gtid,
+        /// The XA transaction that it prepares, if it does: what comes is for later.
+        prepares: Option<String>,
+    },
+    /// The transaction that has begun prepares this one.
+    Prepares(String),
+    /// What was prepared is committed, or rolled back: a transaction of its own.
+    Completed {
+        /// Its name, as it was when it was prepared.
+        xid: String,
+        /// Not rolled back.
+        is_commit: bool,
+    },
     /// A table whose rows will come.
     Table(&'e Arc<Table>),
     /// Rows of it.
@@ -23,7 +37,7 @@ pub enum Step<'e, 'a> {
     Definition { query: &'e Query<'a>, definition: Definition, ends: bool },
     /// A statement that is passed over, and why.
     PassedOver { query: &'e Query<'a>, why: &'static str, ends: bool },
-    /// The transaction ends.
+    /// The transaction ends: also that it prepares another one does.
     Commit,
     /// Nothing is to be done.
     Nothing,
@@ -78,7 +92,7 @@ impl Steps {
                     )
                 })?;
                 self.open = Some(Open { is_alone: true, is_new: true, does_nothing: false });
-                Ok(Step::Begin(Gtid::MySql(gtid)))
+                Ok(Step::Begin { gtid: Gtid::MySql(gtid), prepares: None })
             }
             Body::Query(query) => self.query(query),
             Body::Xid(_) => self.end(),
@@ -95,7 +109,10 @@ impl Steps {
                 }
             }
             Body::EndOfRows => Ok(Step::EndOfRows),
-            Body::XaPrepare(_) => Err(Refusal::NotBuilt("an XA transaction")),
+            Body::XaPrepare(prepare) if prepare.one_phase => Err(Refusal::NotBuilt(
+                "an XA transaction of MySQL that is committed without having been prepared",
+            )),
+            Body::XaPrepare(_) => self.end(),
             Body::BeginLoadQuery(_) | Body::AppendBlock(_) | Body::ExecuteLoadQuery(_) | Body::OldLoad(_) => {
                 Err(Refusal::Statement)
             }
@@ -123,16 +140,17 @@ impl Steps {
     }
 
     fn begin_mariadb<'e, 'a>(&mut self, transaction: &MariaDbTransaction) -> Result<Step<'e, 'a>, Refusal> {
-        if transaction.has(MariaDbTransaction::PREPARED_XA | MariaDbTransaction::COMPLETED_XA) {
-            return Err(Refusal::NotBuilt("an XA transaction"));
-        }
+        let prepares = match transaction.xid {
+            Some(xid) if transaction.has(MariaDbTransaction::PREPARED_XA) => Some(xid.to_string()),
+            _ => None,
+        };
         let idle = MariaDbTransaction::EXTRA_START_ALTER | MariaDbTransaction::EXTRA_ROLLBACK_ALTER;
         self.open = Some(Open {
             is_alone: transaction.has(MariaDbTransaction::STANDALONE),
             is_new: true,
             does_nothing: transaction.extra_flags & idle != 0,
         });
-        Ok(Step::Begin(Gtid::MariaDb(transaction.gtid)))
+        Ok(Step::Begin { gtid: Gtid::MariaDb(transaction.gtid), prepares })
     }
 
     /// The transaction that has begun.
@@ -163,7 +181,7 @@ impl Steps {
             Statement::Begin => return Err(Refusal::Unexpected("a BEGIN within a transaction".into())),
             Statement::Commit => return self.end(),
             Statement::Savepoint => return Ok(Step::Savepoint(query)),
-            Statement::Xa => return Err(Refusal::NotBuilt("an XA transaction")),
+            Statement::Xa(step, xid) => return self.xa(step, xid, is_first),
             Statement::Rollback => return Err(Refusal::NotBuilt(
                 "a transaction that was rolled back, and changed tables of an engine without transactions",
             )),
@@ -183,6 +201,23 @@ impl Steps {
             Statement::PassedOver(why) => Step::PassedOver { query, why, ends },
             _ => Step::Nothing,
         })
+    }
+
+    fn xa<'e, 'a>(&mut self, step: Xa, xid: String, is_first: bool) -> Result<Step<'e, 'a>, Refusal> {
+        let open = self.within("an XA statement")?;
+        match step {
+            // Of MySQL nothing else tells it.
+            Xa::Start if is_first => {
+                open.is_alone = false;
+                Ok(Step::Prepares(xid))
+            }
+            Xa::End if !is_first => Ok(Step::Nothing),
+            Xa::Commit | Xa::Rollback if is_first && open.is_alone => {
+                self.open = None;
+                Ok(Step::Completed { xid, is_commit: step == Xa::Commit })
+            }
+            _ => Err(Refusal::Unexpected("an XA statement where none can be".into())),
+        }
     }
 }
 
@@ -254,7 +289,11 @@ mod tests {
         bodies
             .into_iter()
             .map(|body| match steps.of(&event(body)) {
-                Ok(Step::Begin(_)) => "begin",
+                Ok(Step::Begin { prepares: None, .. }) => "begin",
+                Ok(Step::Begin { prepares: Some(_), .. }) => "begin to prepare",
+                Ok(Step::Prepares(_)) => "prepares",
+                Ok(Step::Completed { is_commit: true, .. }) => "xa commit",
+                Ok(Step::Completed { is_commit: false, .. }) => "xa rollback",
                 Ok(Step::Definition { ends: true, .. }) => "definition, end",
                 Ok(Step::Definition { ends: false, .. }) => "definition",
                 Ok(Step::PassedOver { ends: true, .. }) => "passed over, end",
@@ -301,6 +340,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_prepared_ends_with_that_and_is_completed_alone() {
+        // Of MySQL its start tells it.
+        let prepared =
+            vec![mysql(), query("XA START X'78',X'',1"), Body::EndOfRows, query("XA END X'78',X'',1")];
+        assert_eq!(steps(prepared), ["begin", "prepares", "rows", "nothing"]);
+        for (statement, wanted) in
+            [("XA COMMIT X'78',X'',1", "xa commit"), ("XA ROLLBACK X'78',X'',1", "xa rollback")]
+        {
+            let alone = MariaDbTransaction::STANDALONE | MariaDbTransaction::COMPLETED_XA;
+            assert_eq!(steps(vec![gtid(alone, 0), query(statement)]), ["begin", wanted]);
+            assert_eq!(steps(vec![mysql(), query(statement)]), ["begin", wanted]);
+        }
+    }
+
+    #[test]
     fn of_an_alter_in_two_parts_only_the_commit_is_one() {
         let alone = MariaDbTransaction::STANDALONE;
         for (extra, wanted) in [(2, "passed over, end"), (4, "definition, end"), (8, "passed over, end")] {
@@ -313,8 +367,9 @@ mod tests {
         for (bodies, wanted) in [
             (vec![gtid(0, 0), query("INSERT INTO t VALUES (1)")], "binlog_format"),
             (vec![gtid(0, 0), query("ROLLBACK")], "not built"),
-            (vec![gtid(0, 0), query("XA START 'x'")], "not built"),
-            (vec![gtid(MariaDbTransaction::PREPARED_XA, 0)], "not built"),
+            (vec![gtid(0, 0), query("XA COMMIT X'78',X'',1")], "refused"),
+            (vec![gtid(0, 0), query("XA END X'78',X'',1")], "refused"),
+            (vec![query("XA COMMIT X'78',X'',1")], "refused"),
             (vec![Body::MySqlGtid(Default::default())], "refused"),
             (vec![Body::Xid(1)], "refused"),
             (vec![query("CREATE TABLE t (a int)")], "refused"),

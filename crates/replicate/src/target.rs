@@ -3,6 +3,7 @@
 //! ```text
 //! teak_replicate.position   a row for each source: how far it was applied
 //! teak_replicate.ddl        a row for a statement that changes definitions, from before it begins until its end is known
+//! teak_replicate.xa         rows for what an XA transaction did, from XA PREPARE until XA COMMIT
 //! ```
 //!
 //! One connection does all, also statements that change definitions: the lock by name that it holds says that a source
@@ -18,7 +19,7 @@ use teak_client::{Completed, Connection, Error};
 use teak_console::Status;
 use teak_sql::quoting::{hex, literal, quoted_name};
 
-const SCHEMA: [&str; 3] = [
+const SCHEMA: [&str; 4] = [
     "CREATE DATABASE IF NOT EXISTS teak_replicate",
     "CREATE TABLE IF NOT EXISTS teak_replicate.position (
         source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
@@ -36,6 +37,14 @@ const SCHEMA: [&str; 3] = [
         before_it LONGBLOB NOT NULL COMMENT 'what SHOW CREATE said of what the statement names',
         noted TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
     ) COMMENT 'teak replicate: statements that may have been carried out'",
+    "CREATE TABLE IF NOT EXISTS teak_replicate.xa (
+        source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        xid VARCHAR(300) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        part INT UNSIGNED NOT NULL COMMENT '0 has nothing but the time',
+        statement LONGBLOB NOT NULL,
+        prepared TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+        PRIMARY KEY (source, xid, part)
+    ) COMMENT 'teak replicate: what XA transactions did that are prepared at the source'",
 ];
 /// The session in which rows are applied: that of a replica's applier, and nothing of an earlier statement.
 const SESSION: &str =
@@ -329,6 +338,53 @@ impl Target {
         of_first.filter_map(column).collect()
     }
 
+    /// Adds to the transaction that a statement is kept for the end of an XA transaction.
+    pub fn keep(&mut self, xid: &str, part: u32, statement: &[u8]) -> Result<(), Failure> {
+        let (source, xid) = (&self.source, literal(xid.as_bytes()));
+        let insert = format!(
+            "INSERT INTO teak_replicate.xa (source, xid, part, statement) VALUES ('{source}', {xid}, {part}, "
+        );
+        let mut insert = insert.into_bytes();
+        // Base64 is as long here as it was; others are short.
+        match statement.strip_prefix(events::BINLOG).and_then(|rest| rest.strip_suffix(b"'")) {
+            Some(digits) => {
+                insert.extend_from_slice(b"'BINLOG ''");
+                insert.extend_from_slice(digits);
+                insert.extend_from_slice(b"''')");
+            }
+            None => insert.extend_from_slice(format!("x'{}')", hex(statement)).as_bytes()),
+        }
+        self.add(insert)
+    }
+
+    /// How many statements of an XA transaction are kept, with the empty first one.
+    pub fn kept(&mut self, xid: &str) -> Result<u32, Failure> {
+        self.send()?;
+        let of_xid = self.of_xid(xid);
+        let number = self.connection.value(format!("SELECT COUNT(*) FROM teak_replicate.xa WHERE {of_xid}"));
+        let number = number.map_err(|error| Failure::of_target(&error, || "teak_replicate.xa".into()))?;
+        Ok(number.and_then(|text| text.parse().ok()).unwrap_or(0))
+    }
+
+    /// One of them.
+    pub fn kept_statement(&mut self, xid: &str, part: u32) -> Result<Vec<u8>, Failure> {
+        let of_xid = self.of_xid(xid);
+        let query = format!("SELECT statement FROM teak_replicate.xa WHERE {of_xid} AND part = {part}");
+        let rows = self.connection.query(query);
+        let rows = rows.map_err(|error| Failure::of_target(&error, || "teak_replicate.xa".into()))?;
+        Ok(rows.into_iter().flatten().flatten().next().unwrap_or_default())
+    }
+
+    /// Adds to the transaction that they are not needed any more.
+    pub fn give_up(&mut self, xid: &str) -> Result<(), Failure> {
+        let of_xid = self.of_xid(xid);
+        self.add(format!("DELETE FROM teak_replicate.xa WHERE {of_xid}").into_bytes())
+    }
+
+    fn of_xid(&self, xid: &str) -> String {
+        format!("source = '{}' AND xid = {}", self.source, literal(xid.as_bytes()))
+    }
+
     /// The statement of a transaction that may have been carried out.
     pub fn intent(&self) -> Option<&Intent> {
         self.intent.as_ref()
@@ -503,5 +559,6 @@ mod tests {
         assert!(exists(SCHEMA[0]).ends_with("SCHEMA_NAME = 'teak_replicate'"), "{}", exists(SCHEMA[0]));
         assert!(exists(SCHEMA[1]).ends_with("TABLE_NAME = 'position'"), "{}", exists(SCHEMA[1]));
         assert!(exists(SCHEMA[2]).ends_with("TABLE_NAME = 'ddl'"), "{}", exists(SCHEMA[2]));
+        assert!(exists(SCHEMA[3]).ends_with("TABLE_NAME = 'xa'"), "{}", exists(SCHEMA[3]));
     }
 }
