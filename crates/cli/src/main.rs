@@ -107,7 +107,7 @@ fn main() -> ExitCode {
         Command::Backup(arguments) => backup_commands::run(&arguments, &mut out).map_err(Failure::Backup),
         Command::Restore(arguments) => restore::run(&arguments, &mut out).map_err(Failure::Backup),
         Command::Binlog(arguments) => binlog::run(&arguments, &mut out).map_err(Failure::Binlog),
-        Command::Replicate(arguments) => replicate::run(&arguments).map_err(Failure::Replicate),
+        Command::Replicate(arguments) => replicate::run(&arguments, &mut out).map_err(Failure::Replicate),
         Command::Version => version(&mut out),
         Command::Man { dir } => man(&dir),
     };

@@ -20,6 +20,7 @@
 //! | `events` | events with rows, written anew for a BINLOG statement |
 //! | `session`, `keys` | the session of a statement; rows as errors name them |
 //! | `target` | the connection to the target, transactions, the tables of positions |
+//! | `status` | `teak replicate status` |
 //! | `apply`, `follow` | steps carried out; what happens when something fails |
 //!
 //! The design is in docs/design/replicate.md.
@@ -38,20 +39,44 @@ mod position;
 mod routes;
 mod session;
 mod statement;
+mod status;
 mod steps;
 mod target;
 
 pub use configuration::Wrong;
 pub use dump::{Asked, Beginning, Dump, DumpError, Log, Sent, HEARTBEAT};
 pub use position::{Gtid, Position};
+pub use status::StatusError;
 
 use configuration::Configuration;
+use std::io::Write;
 use std::path::PathBuf;
 use teak_console::{signals, terminal, Status};
 
 /// Options of `teak replicate`.
 #[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    file: Option<ConfigurationFile>,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// How far each source is
+    Status {
+        #[command(flatten)]
+        file: ConfigurationFile,
+        /// As a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+struct ConfigurationFile {
     /// The file that says which servers are followed, and where their rows go: docs/replicate.md has its keys
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
@@ -63,6 +88,9 @@ pub enum ReplicateError {
     /// The configuration.
     #[error("{0}")]
     Configuration(#[from] Wrong),
+    /// There is none.
+    #[error("--config FILE is missing")]
+    NoConfiguration,
     /// Sources stopped, each with a message of its own.
     #[error("{stopped} of {sources} sources stopped")]
     Stopped {
@@ -76,27 +104,39 @@ pub enum ReplicateError {
     /// No thread could be made.
     #[error("no thread for a source: {0}")]
     Thread(#[from] std::io::Error),
+    /// `status` could tell nothing.
+    #[error("{0}")]
+    Status(#[from] StatusError),
 }
 
 impl ReplicateError {
     /// The exit status.
     pub fn status(&self) -> Status {
         match self {
-            ReplicateError::Configuration(_) => Status::Usage,
+            ReplicateError::Configuration(_) | ReplicateError::NoConfiguration => Status::Usage,
             ReplicateError::Stopped { status, .. } => *status,
             ReplicateError::Thread(_) => Status::Other,
+            ReplicateError::Status(StatusError::Target(error)) => error.status(),
+            ReplicateError::Status(StatusError::Output(_)) => Status::InputOutput,
         }
     }
 }
 
+/// Does what the command line says; `out` is for what `status` tells.
+pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ReplicateError> {
+    if let Some(Command::Status { file, json }) = &arguments.command {
+        return Ok(status::show(&Configuration::read(&file.config)?, *json, out)?);
+    }
+    let file = arguments.file.as_ref().ok_or(ReplicateError::NoConfiguration)?;
+    follow_all(&Configuration::read(&file.config)?)
+}
+
 /// Follows all sources until a signal comes, or until all of them have stopped. One that stops does not stop others.
-pub fn run(arguments: &Arguments) -> Result<(), ReplicateError> {
-    let Configuration { target, sources } = Configuration::read(&arguments.config)?;
+fn follow_all(Configuration { target, sources }: &Configuration) -> Result<(), ReplicateError> {
     signals::catch();
     let stopped: Vec<Status> = std::thread::scope(|scope| {
         let mut threads = Vec::new();
-        for source in &sources {
-            let target = &target;
+        for source in sources {
             let work = move || match follow::follow(target, source) {
                 Ok(()) => None,
                 Err((why, status)) => {

@@ -4,9 +4,11 @@
 usage: replicate.py [CASE...]
 """
 
+import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 
 import pymysql
@@ -419,6 +421,31 @@ class Cases:
         self.at(["drop table once.a"], server=self.target)
         self.at(["drop table once.a"])
         self.stops(SERVER, "DROP TABLE `once`.`a`", "1051")
+
+    def status(self):
+        """What `teak replicate status` tells, by the names of sources."""
+        told = subprocess.run([self.agent.teak, "replicate", "status", "--config", self.agent.config, "--json"], capture_output=True, check=True)
+        return {source["source"]: source for source in json.loads(told.stdout)}
+
+    def case_the_status_tells_how_far_a_source_is(self):
+        name = self.follow()
+        self.at(["create database stat", "create table stat.t (a int)"])
+        self.agent.catch_up(name, self.source)
+        status = self.status()[name]
+        file, position = self.source.query("show master status")[0][:2]
+        check((status["is_followed"], status["seconds_behind"], status["log_file"], status["log_position"]) == (True, 0, file, position), f"{status}")
+        check(status["gtid"] and set(status["gtid"].split(",")) == set(status["source_gtid"].split(",")), f"{status}")
+        check(self.agent.stop() == 0, "SIGTERM is no end in order")
+        self.at(["insert into stat.t values (1)"])
+        status = self.status()[name]
+        check(not status["is_followed"] and status["gtid"] != status["source_gtid"], f"{status}")
+        text = subprocess.run([self.agent.teak, "replicate", "status", "--config", self.agent.config], capture_output=True, check=True).stdout.decode()
+        check(text.startswith(f"{name}: not followed, at ") and text.endswith(" s behind\n"), text)
+        self.agent.configure({"none": {"socket": '"/nowhere"', "start": '"now"'}})
+        status = self.status()["none"]
+        check(status["gtid"] is None and "/nowhere" in status["source_error"], f"{status}")
+        done = subprocess.run([self.agent.teak, "replicate"], capture_output=True, check=False)
+        check(done.returncode == USAGE and b"--config" in done.stderr, f"{done}")
 
     def case_a_position_that_somebody_moves_stops_the_source(self):
         name = self.follow()

@@ -1,0 +1,177 @@
+//! `teak replicate status`: how far each source is, as the target and the sources tell it. Whether a source is followed
+//! is told by the lock that the program holds for it in the target.
+
+use crate::configuration::{Configuration, SourcePlan};
+use crate::position::Position;
+use serde::Serialize;
+use std::io::Write;
+use teak_binlog::Family;
+use teak_client::{Connection, Error};
+
+/// How far a source is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Status {
+    source: String,
+    /// Somebody follows it.
+    is_followed: bool,
+    /// What was applied; None if it was not begun.
+    gtid: Option<String>,
+    log_file: Option<String>,
+    log_position: Option<u64>,
+    /// When the last transaction was committed at the source, and here, in seconds of Unix time.
+    source_time: Option<u64>,
+    applied: Option<u64>,
+    /// What the source's log has; None if it cannot be asked.
+    source_gtid: Option<String>,
+    /// What it says if it cannot be.
+    source_error: Option<String>,
+    /// 0 if all was applied; otherwise how long ago the last applied transaction was committed. None if nothing is
+    /// known.
+    seconds_behind: Option<u64>,
+}
+
+/// Asks, and writes a line for each source, or a JSON array.
+pub fn show(configuration: &Configuration, as_json: bool, out: &mut dyn Write) -> Result<(), StatusError> {
+    let mut target = configuration.target.settings.connect()?;
+    let mut all = Vec::new();
+    for source in &configuration.sources {
+        all.push(Status::of(source, &mut target)?);
+    }
+    if as_json {
+        let text = serde_json::to_string_pretty(&all).map_err(std::io::Error::from)?;
+        return Ok(writeln!(out, "{text}")?);
+    }
+    for status in &all {
+        writeln!(out, "{}", status.line())?;
+    }
+    Ok(())
+}
+
+/// Why nothing could be told.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusError {
+    /// The target.
+    #[error("target: {0}")]
+    Target(#[from] Error),
+    /// The output.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+impl Status {
+    fn of(source: &SourcePlan, target: &mut Connection) -> Result<Status, Error> {
+        let name = &source.name;
+        let lock = target.value(format!("SELECT IS_USED_LOCK('teak_replicate/{name}')"))?;
+        let row = format!(
+            "SELECT gtid, log_file, log_position, UNIX_TIMESTAMP(source_time), FLOOR(UNIX_TIMESTAMP(applied)),
+                UNIX_TIMESTAMP() - UNIX_TIMESTAMP(source_time) FROM teak_replicate.position WHERE source = '{name}'"
+        );
+        // A target in which nothing was begun has no such table.
+        const MISSING: [u16; 2] = [1049, 1146];
+        let rows = match target.query(row) {
+            Err(error) if error.code().is_some_and(|code| MISSING.contains(&code)) => Vec::new(),
+            rows => rows?,
+        };
+        let row = rows.into_iter().next().unwrap_or_default();
+        let text = |at: usize| Some(String::from_utf8_lossy(row.get(at)?.as_ref()?).into_owned());
+        let number = |at: usize| text(at)?.parse().ok();
+        let (source_gtid, source_error) = match position_of(source) {
+            Ok(gtid) => (Some(gtid), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let gtid = text(0);
+        let has_all =
+            gtid.as_ref().zip(source_gtid.as_ref()).is_some_and(|(ours, theirs)| has_all(ours, theirs));
+        Ok(Status {
+            source: name.clone(),
+            is_followed: lock.is_some(),
+            gtid,
+            log_file: text(1),
+            log_position: number(2),
+            source_time: number(3),
+            applied: number(4),
+            source_gtid,
+            source_error,
+            seconds_behind: if has_all { Some(0) } else { number(5) },
+        })
+    }
+
+    fn line(&self) -> String {
+        let state = if self.is_followed { "followed" } else { "not followed" };
+        let place = match (&self.gtid, &self.log_file, self.log_position) {
+            (None, ..) => "not begun".into(),
+            (Some(gtid), Some(file), Some(position)) => format!("at {gtid} ({file}, {position})"),
+            (Some(gtid), ..) => format!("at {gtid}"),
+        };
+        let behind = match (self.seconds_behind, &self.source_error) {
+            (Some(0), None) => ", has all".into(),
+            (Some(seconds), None) => format!(", {seconds} s behind"),
+            (None, None) => String::new(),
+            (_, Some(error)) => format!(", source: {error}"),
+        };
+        format!("{}: {state}, {place}{behind}", self.source)
+    }
+}
+
+/// What the source's log has.
+fn position_of(source: &SourcePlan) -> Result<String, Error> {
+    let mut connection = source.settings.connect()?;
+    let is_mariadb = connection.value("SELECT @@version")?.is_some_and(|text| text.contains("MariaDB"));
+    let variable = if is_mariadb { "gtid_binlog_pos" } else { "gtid_executed" };
+    let text = connection.value(format!("SELECT @@GLOBAL.{variable}"))?;
+    Ok(text.unwrap_or_default().replace(['\n', ' '], ""))
+}
+
+/// Whether a position has all of another one; of MariaDB if it is the same in all its domains.
+fn has_all(ours: &str, theirs: &str) -> bool {
+    let family = Position::family_of(theirs);
+    match (Position::parse(ours, family), Position::parse(theirs, family)) {
+        (Ok(Position::MySql(ours)), Ok(Position::MySql(theirs))) => ours.has_all(&theirs),
+        (Ok(Position::MariaDb(ours)), Ok(Position::MariaDb(theirs))) if family == Family::MariaDb => {
+            theirs.iter().all(|(domain, gtid)| ours.get(domain) == Some(gtid))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_has_all_if_each_domain_is_there() {
+        for (ours, theirs, all) in [
+            ("0-1-5,7-1-3", "0-1-5", true),
+            ("0-1-5", "0-1-5,7-1-3", false),
+            ("0-1-5", "0-2-5", false),
+            ("", "", true),
+            ("5ccc1033-44a8-11ea-bd59-0242ac190003:1-9", "5ccc1033-44a8-11ea-bd59-0242ac190003:1-8", true),
+            ("5ccc1033-44a8-11ea-bd59-0242ac190003:1-9", "5ccc1033-44a8-11ea-bd59-0242ac190003:1-10", false),
+        ] {
+            assert_eq!(has_all(ours, theirs), all, "{ours} {theirs}");
+        }
+    }
+
+    #[test]
+    fn a_line_tells_what_is_known() {
+        let begun = Status {
+            source: "s".into(),
+            is_followed: true,
+            gtid: Some("0-1-5".into()),
+            log_file: Some("b.1".into()),
+            log_position: Some(4),
+            source_time: Some(1),
+            applied: Some(2),
+            source_gtid: Some("0-1-6".into()),
+            source_error: None,
+            seconds_behind: Some(3),
+        };
+        assert_eq!(begun.line(), "s: followed, at 0-1-5 (b.1, 4), 3 s behind");
+        assert_eq!(
+            Status { is_followed: false, seconds_behind: Some(0), ..begun.clone() }.line(),
+            "s: not followed, at 0-1-5 (b.1, 4), has all"
+        );
+        let away = Status { source_error: Some("it is away".into()), gtid: None, ..begun };
+        assert_eq!(away.line(), "s: followed, not begun, source: it is away");
+    }
+}
