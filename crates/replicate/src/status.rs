@@ -25,7 +25,7 @@ struct Status {
     source_gtid: Option<String>,
     /// What it says if it cannot be.
     source_error: Option<String>,
-    /// 0 if all was applied; otherwise how long ago the last applied transaction was committed. None if nothing is
+    /// 0 if all was applied; otherwise, at least 1, how long ago the last applied transaction was committed. None if nothing is
     /// known.
     seconds_behind: Option<u64>,
 }
@@ -92,7 +92,7 @@ impl Status {
             applied: number(4),
             source_gtid,
             source_error,
-            seconds_behind: if has_all { Some(0) } else { number(5) },
+            seconds_behind: if has_all { Some(0) } else { number(5).map(|seconds| seconds.max(1)) },
         })
     }
 

@@ -18,8 +18,9 @@ import time
 
 import pymysql
 
-from binlog import COLUMNS, IMAGES, Column, Log, apply, expect_same, quoted, text_of
+from binlog import IMAGES, Log, apply, expect_same
 from kit.cases import carry_out, check
+from kit.columns import COLUMNS, Column, quoted, text_of
 from kit.options import parser, seed
 
 STATEMENTS = 150
