@@ -25,8 +25,8 @@ struct Status {
     source_gtid: Option<String>,
     /// What it says if it cannot be.
     source_error: Option<String>,
-    /// 0 if all was applied; otherwise, at least 1, how long ago the last applied transaction was committed. None if nothing is
-    /// known.
+    /// 0 if all was applied; otherwise, at least 1, how long ago the last applied transaction was committed. None if
+    /// nothing is known.
     seconds_behind: Option<u64>,
 }
 
