@@ -187,13 +187,13 @@ class Round:
 
     def compare(self, statement):
         """None, or what differs. Row by row what has been read is only the same where the plans are, and the partitions;
-        so are the warnings: with the other table of a join first, a condition is evaluated for other rows."""
+        so are the warnings: with the other table of a join first, a condition is evaluated for other rows, and from an
+        index other rows come first, of which only 64 can warn."""
         self.done.append(statement)
         answers = [self.answer(engine, statement) for engine in ENGINES]
-        joins = statement.startswith("SELECT") and statement.count("{}") > 1
-        plain = statement.startswith("SELECT id") and not joins and "id <" not in statement and "KEY (c)" not in self.layout
+        plain = statement.startswith("SELECT id") and statement.count("{}") == 1 and "id <" not in statement and "KEY (c)" not in self.layout
         same = answers[0][:2] == answers[1][:2] and (not plain or answers[0][2] == answers[1][2])
-        if not same and joins and answers[0][0] == answers[1][0]:
+        if not same and statement.startswith("SELECT") and answers[0][0] == answers[1][0]:
             orders = [self.order(engine, statement) for engine in ENGINES]
             same = orders[0] != orders[1]
         return None if same else "\n".join(self.done[-3:] + [f"{engine}: {answer}" for engine, answer in zip(ENGINES, answers)])
