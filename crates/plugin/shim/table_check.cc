@@ -167,6 +167,17 @@ struct TableCheck::Differences {
     }
 };
 
+/* The columns of an index in the record, as in messages about duplicates; of a long one the beginning. */
+std::string TableCheck::key_in_record(uint index) const {
+    char buffer[MAX_KEY_LENGTH];
+    String text(buffer, sizeof buffer, system_charset_info);
+    text.length(0);
+    MY_BITMAP* before = tmp_use_all_columns(open_.table, &open_.table->read_set);
+    key_unpack(&text, open_.table, &open_.table->key_info[index]);
+    tmp_restore_column_map(&open_.table->read_set, before);
+    return std::string(text.ptr(), std::min<size_t>(text.length(), 100));
+}
+
 /* A row's key for people: as in messages about duplicates, or as bytes. */
 std::string TableCheck::readable_key(teak_bytes pk) const {
     const uint index = open_.table->s->primary_key;
@@ -174,15 +185,7 @@ std::string TableCheck::readable_key(teak_bytes pk) const {
     if (restores)
         for (const KeyPartCodec& part : open_.primary.key().parts())
             restores &= part.restorable;
-    if (restores && open_.primary.decode(pk, open_.table->record[0])) {
-        char buffer[MAX_KEY_LENGTH];
-        String text(buffer, sizeof buffer, system_charset_info);
-        text.length(0);
-        MY_BITMAP* before = tmp_use_all_columns(open_.table, &open_.table->read_set);
-        key_unpack(&text, open_.table, &open_.table->key_info[index]);
-        tmp_restore_column_map(&open_.table->read_set, before);
-        return "'" + std::string(text.ptr(), std::min<size_t>(text.length(), 100)) + "'";
-    }
+    if (restores && open_.primary.decode(pk, open_.table->record[0])) return "'" + key_in_record(index) + "'";
     std::string text = index == MAX_KEY ? "number 0x" : "with key 0x";
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < std::min<size_t>(pk.len, 40); i++) {
@@ -401,18 +404,12 @@ int TableCheck::repair(THD* thd) {
     if (!error) return HA_ADMIN_OK;
     if (error == HA_ERR_FOUND_DUPP_KEY) {
         const uint index = nth_index(renewed, duplicate);
-        char buffer[MAX_KEY_LENGTH];
-        String text(buffer, sizeof buffer, system_charset_info);
-        text.length(0);
-        MY_BITMAP* before = tmp_use_all_columns(open_.table, &open_.table->read_set);
-        key_unpack(&text, open_.table, &open_.table->key_info[index]);
-        tmp_restore_column_map(&open_.table->read_set, before);
+        const std::string key = key_in_record(index);
         if (file_.inited == handler::RND) file_.ha_rnd_end();
-        report.damage("rows have the entry '%.*s' of the unique index '%s' twice: delete or change all but one of "
+        report.damage("rows have the entry '%s' of the unique index '%s' twice: delete or change all but one of "
                       "them, then repair again; "
                       "nothing was changed",
-                      static_cast<int>(std::min<size_t>(text.length(), 100)), text.ptr(),
-                      open_.table->key_info[index].name.str);
+                      key.c_str(), open_.table->key_info[index].name.str);
         return HA_ADMIN_CORRUPT;
     }
     report.damage("the repair could not be finished, and nothing was changed: %.400s", cause_of(error).c_str());

@@ -47,6 +47,7 @@ class TableCheck {
     int renew_rows(THD* thd);
     int renew_indexes(ulonglong indexes, uint32_t* duplicate);
     uint nth_index(ulonglong indexes, uint n) const;
+    std::string key_in_record(uint index) const;
     std::string readable_key(teak_bytes pk) const;
 
     ha_teak& file_;
