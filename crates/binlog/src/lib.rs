@@ -41,6 +41,7 @@
 // The tests have an allocator that counts.
 #![cfg_attr(not(test), forbid(unsafe_code))]
 
+mod base64;
 mod bytes;
 mod charset;
 mod compressed;
@@ -60,6 +61,7 @@ mod position;
 mod table;
 mod values;
 
+pub use base64::base64;
 pub use charset::{character_set, to_utf8};
 pub use decoder::Decoder;
 pub use error::{Error, Place, Problem};

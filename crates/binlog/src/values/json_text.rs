@@ -2,6 +2,7 @@
 
 use super::decimal::Decimal;
 use super::temporal::{DateTime, Time};
+use crate::base64::base64;
 use crate::bytes::Bytes;
 use crate::error::Problem;
 use std::fmt::Write;
@@ -110,7 +111,12 @@ pub fn opaque(out: &mut String, field: u8, value: &[u8]) -> Result<(), Problem> 
         }
         _ => {
             out.push_str(&format!("\"base64:type{field}:"));
-            base64(out, bytes.rest());
+            for (at, four) in base64(bytes.rest()).enumerate() {
+                if at > 0 && at % (BASE64_LINE / 4) == 0 {
+                    out.push_str("\\n");
+                }
+                out.extend(four.map(char::from));
+            }
             out.push('"');
         }
     }
@@ -135,21 +141,6 @@ fn temporal(field: u8, packed: i64) -> Result<String, Problem> {
     }
     let moment = DateTime::of_packed(whole, microsecond, 6)?;
     Ok(if field == 10 { moment.date.to_string() } else { moment.to_string() })
-}
-
-fn base64(out: &mut String, bytes: &[u8]) {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (at, group) in bytes.chunks(3).enumerate() {
-        if at > 0 && at % (BASE64_LINE / 4) == 0 {
-            out.push_str("\\n");
-        }
-        let number =
-            group.iter().fold(0u32, |number, &byte| number << 8 | u32::from(byte)) << (8 * (3 - group.len()));
-        for place in 0..4 {
-            let digit = DIGITS[(number >> (18 - 6 * place) & 63) as usize];
-            out.push(if place > group.len() { '=' } else { char::from(digit) });
-        }
-    }
 }
 
 #[cfg(test)]
