@@ -80,40 +80,69 @@ struct File {
     source: Vec<Spanned<SourceKeys>>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TargetKeys {
-    socket: Option<PathBuf>,
-    host: Option<String>,
-    port: Option<u16>,
-    user: String,
-    password_file: Option<PathBuf>,
-    tls: Option<bool>,
-    tls_ca: Option<PathBuf>,
-    tls_cert: Option<PathBuf>,
-    tls_key: Option<PathBuf>,
-    tls_verify_host: Option<bool>,
-    engine: Option<Spanned<String>>,
+/// Keys of a server: those of the connection, and others. (`flatten` of serde would lose the lines of unknown keys.)
+macro_rules! server_keys {
+    (struct $name:ident { $($key:ident: $kind:ty,)* }) => {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct $name {
+            socket: Option<PathBuf>,
+            host: Option<String>,
+            port: Option<u16>,
+            user: String,
+            password_file: Option<PathBuf>,
+            tls: Option<bool>,
+            tls_ca: Option<PathBuf>,
+            tls_cert: Option<PathBuf>,
+            tls_key: Option<PathBuf>,
+            tls_verify_host: Option<bool>,
+            $($key: $kind,)*
+        }
+
+        impl $name {
+            /// The connection, or what is wrong with its keys.
+            fn settings(&self) -> Result<Settings, String> {
+                let address = address(self.socket.as_deref(), self.host.as_deref(), self.port)?;
+                let password = self.password_file.as_deref().map_or(Ok(String::new()), password)?;
+                let tls = tls(
+                    self.tls,
+                    Tls {
+                        ca: self.tls_ca.clone(),
+                        cert: self.tls_cert.clone(),
+                        key: self.tls_key.clone(),
+                        verify_host: self.tls_verify_host.unwrap_or(false),
+                        ..Tls::default()
+                    },
+                )?;
+                Ok(Settings {
+                    address,
+                    user: self.user.clone(),
+                    password,
+                    database: None,
+                    character_set: "utf8mb4".into(),
+                    connect_timeout: Some(CONNECT_TIMEOUT),
+                    several_statements: false,
+                    tls,
+                })
+            }
+        }
+    };
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SourceKeys {
-    name: Spanned<String>,
-    socket: Option<PathBuf>,
-    host: Option<String>,
-    port: Option<u16>,
-    user: String,
-    password_file: Option<PathBuf>,
-    tls: Option<bool>,
-    tls_ca: Option<PathBuf>,
-    tls_cert: Option<PathBuf>,
-    tls_key: Option<PathBuf>,
-    tls_verify_host: Option<bool>,
-    start: Spanned<Value>,
-    server_id: Option<Spanned<u32>>,
-    databases: Option<Vec<Spanned<String>>>,
-    rename_databases: Option<Spanned<BTreeMap<String, String>>>,
+server_keys! {
+    struct TargetKeys {
+        engine: Option<Spanned<String>>,
+    }
+}
+
+server_keys! {
+    struct SourceKeys {
+        name: Spanned<String>,
+        start: Spanned<Value>,
+        server_id: Option<Spanned<u32>>,
+        databases: Option<Vec<Spanned<String>>>,
+        rename_databases: Option<Spanned<BTreeMap<String, String>>>,
+    }
 }
 
 /// Names a line of the file in an error.
@@ -161,20 +190,19 @@ impl Configuration {
 }
 
 fn target(keys: TargetKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<TargetPlan, Wrong> {
-    let tls = (keys.tls, keys.tls_ca, keys.tls_cert, keys.tls_key, keys.tls_verify_host);
+    let settings = keys.settings();
     let engine = match keys.engine {
         Some(engine) if !is_plain(engine.get_ref()) => {
             return Err(lines.wrong(engine.span(), "engine is not the name of an engine"))
         }
         engine => engine.map(Spanned::into_inner),
     };
-    let address = address(keys.socket, keys.host, keys.port).map_err(|why| lines.wrong(at.clone(), why))?;
-    let settings =
-        settings(address, keys.user, keys.password_file, tls).map_err(|why| lines.wrong(at, why))?;
+    let settings = settings.map_err(|why| lines.wrong(at, why))?;
     Ok(TargetPlan { settings, engine })
 }
 
 fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<SourcePlan, Wrong> {
+    let settings = keys.settings();
     let name_at = keys.name.span();
     let name = keys.name.into_inner();
     if !is_plain(&name) || name.len() > LONGEST_NAME {
@@ -182,10 +210,7 @@ fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<Sourc
         return Err(lines.wrong(name_at, why));
     }
     let start = start(keys.start.get_ref()).map_err(|why| lines.wrong(keys.start.span(), why))?;
-    let tls = (keys.tls, keys.tls_ca, keys.tls_cert, keys.tls_key, keys.tls_verify_host);
-    let address = address(keys.socket, keys.host, keys.port).map_err(|why| lines.wrong(at.clone(), why))?;
-    let settings =
-        settings(address, keys.user, keys.password_file, tls).map_err(|why| lines.wrong(at, why))?;
+    let settings = settings.map_err(|why| lines.wrong(at, why))?;
     let server_id = match keys.server_id {
         Some(id) if *id.get_ref() == 0 => return Err(lines.wrong(id.span(), "server_id is 0")),
         id => id.map(Spanned::into_inner),
@@ -229,51 +254,33 @@ fn start(value: &Value) -> Result<Start, String> {
     }
 }
 
-fn address(socket: Option<PathBuf>, host: Option<String>, port: Option<u16>) -> Result<Address, String> {
+fn address(socket: Option<&Path>, host: Option<&str>, port: Option<u16>) -> Result<Address, String> {
     match (socket, host) {
         (Some(_), Some(_)) => Err("there are socket and host: one of them is needed".into()),
         (None, None) => Err("socket or host is missing".into()),
         (Some(_), None) if port.is_some() => Err("a socket has no port".into()),
-        (Some(socket), None) => Ok(Address::Socket(socket)),
-        (None, Some(host)) => Ok(Address::Tcp { host, port: port.unwrap_or(DEFAULT_PORT) }),
+        (Some(socket), None) => Ok(Address::Socket(socket.into())),
+        (None, Some(host)) => Ok(Address::Tcp { host: host.into(), port: port.unwrap_or(DEFAULT_PORT) }),
     }
 }
 
-type TlsKeys = (Option<bool>, Option<PathBuf>, Option<PathBuf>, Option<PathBuf>, Option<bool>);
+fn password(file: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("password_file {}: {error}", file.display()))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_string())
+}
 
-fn settings(
-    address: Address,
-    user: String,
-    password_file: Option<PathBuf>,
-    (tls, ca, cert, key, verify_host): TlsKeys,
-) -> Result<Settings, String> {
-    let password = match password_file {
-        None => String::new(),
-        Some(file) => {
-            let text = std::fs::read_to_string(&file)
-                .map_err(|error| format!("password_file {}: {error}", file.display()))?;
-            text.trim_end_matches(['\r', '\n']).to_string()
-        }
-    };
-    let mut tls_settings = Tls { ca, cert, key, verify_host: verify_host.unwrap_or(false), ..Tls::default() };
-    let is_asked_for = tls_settings.cert.is_some() || tls_settings.checks_certificate();
-    tls_settings.policy = match tls {
+/// With the policy that `asked`, the key `tls`, and the others ask for.
+fn tls(asked: Option<bool>, mut tls: Tls) -> Result<Tls, String> {
+    let is_asked_for = tls.cert.is_some() || tls.checks_certificate();
+    tls.policy = match asked {
         Some(false) if is_asked_for => return Err("tls is false, and there are other keys of TLS".into()),
         Some(false) => TlsPolicy::Never,
         Some(true) => TlsPolicy::Required,
         None if is_asked_for => TlsPolicy::Required,
         None => TlsPolicy::IfOffered,
     };
-    Ok(Settings {
-        address,
-        user,
-        password,
-        database: None,
-        character_set: "utf8mb4".into(),
-        connect_timeout: Some(CONNECT_TIMEOUT),
-        several_statements: false,
-        tls: tls_settings,
-    })
+    Ok(tls)
 }
 
 #[cfg(test)]
