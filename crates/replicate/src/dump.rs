@@ -1,7 +1,7 @@
 //! Logs that a server sends, as it sends them to a replica: the connection, and what its packets say.
 
 use std::sync::Arc;
-use teak_binlog::{Body, Checksum, Decoder, Error, Event, Header, Limits, Place, Positions};
+use teak_binlog::{Body, Checksum, Decoder, Error, Event, Family, Header, Limits, Place, Positions};
 use teak_client::{Connection, Settings};
 
 const COM_BINLOG_DUMP: u8 = 18;
@@ -99,7 +99,7 @@ impl Dump {
     /// Asks a server over a new connection, as which replicas ask.
     pub fn begin(settings: &Settings, asked: &Asked) -> Result<Dump, DumpError> {
         let mut connection = settings.connect()?;
-        let is_mariadb = connection.value("SELECT @@version")?.is_some_and(|text| text.contains("MariaDB"));
+        let is_mariadb = family_of(&mut connection)? == Family::MariaDb;
         let (mariadb, mysql) = ("MariaDB", "MySQL");
         match &asked.beginning {
             Beginning::MySql(_) if is_mariadb => {
@@ -161,6 +161,22 @@ impl Log {
         }
         Ok(Sent { event, bytes, file, end })
     }
+}
+
+/// Whose server it is.
+pub fn family_of(connection: &mut Connection) -> Result<Family, teak_client::Error> {
+    let version = connection.value("SELECT @@version")?.unwrap_or_default();
+    Ok(if version.contains("MariaDB") { Family::MariaDb } else { Family::MySql })
+}
+
+/// What a server's log has up to now, as GTIDs; None if it says nothing.
+pub fn newest(connection: &mut Connection, family: Family) -> Result<Option<String>, teak_client::Error> {
+    let query = match family {
+        Family::MariaDb => "SELECT @@GLOBAL.gtid_binlog_pos",
+        Family::MySql => "SELECT @@GLOBAL.gtid_executed",
+    };
+    // MySQL begins a line for each UUID.
+    Ok(connection.value(query)?.map(|text| text.replace(['\n', ' '], "")))
 }
 
 /// Tells the server that checksums are understood, and how often it is to say that it is there. Names that only one

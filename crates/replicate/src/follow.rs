@@ -2,6 +2,7 @@
 
 use crate::apply::{Applier, Care, Received};
 use crate::configuration::{SourcePlan, Start, TargetPlan};
+use crate::dump::{family_of, newest};
 use crate::failure::Failure;
 use crate::position::Position;
 use crate::target::{Pause, Target};
@@ -138,12 +139,11 @@ impl Follower<'_> {
     fn ask(&self) -> Result<Known, Failure> {
         let settings = &self.source.settings;
         let mut connection = settings.connect().map_err(|error| Failure::of_source(&error))?;
+        let family = family_of(&mut connection).map_err(|error| Failure::of_source(&error))?;
         let mut ask = |query: &str| {
             let answer = connection.value(query).map_err(|error| Failure::of_source(&error))?;
             Ok::<_, Failure>(answer.unwrap_or_default())
         };
-        let family =
-            if ask("SELECT @@version")?.contains("MariaDB") { Family::MariaDb } else { Family::MySql };
         if ask("SELECT @@GLOBAL.log_bin")? != "1" {
             let why = "source: it has no binary log (log_bin)";
             return Err(Failure::Final(why.into(), Status::Usage));
@@ -158,30 +158,27 @@ impl Follower<'_> {
 
     /// Where to begin the first time.
     fn start(&self, known: &mut Known) -> Result<String, Failure> {
-        let query = match (&self.source.start, known.family) {
+        let connection = &mut known.connection;
+        let place = match (&self.source.start, known.family) {
             (Start::Gtid(text), family) if Position::family_of(text) == family => return Ok(text.clone()),
             (Start::Gtid(text), _) => {
                 let why = format!("start: the source is of the other family than {text}");
                 return Err(Failure::Final(why, Status::Usage));
             }
-            (Start::Now, Family::MariaDb) => "SELECT @@GLOBAL.gtid_binlog_pos".to_string(),
-            (Start::Now, Family::MySql) => "SELECT @@GLOBAL.gtid_executed".to_string(),
+            (Start::Now, family) => newest(connection, family),
             (Start::File { file, position }, Family::MariaDb) => {
                 let file = teak_sql::quoting::literal(file.as_bytes());
-                format!("SELECT BINLOG_GTID_POS({file}, {position})")
+                connection.value(format!("SELECT BINLOG_GTID_POS({file}, {position})"))
             }
             (Start::File { .. }, Family::MySql) => {
                 let why = "start: a file and a position of MySQL is not built yet: give a set of GTIDs";
                 return Err(Failure::Final(why.into(), Status::Usage));
             }
         };
-        match known.connection.value(query).map_err(|error| Failure::of_source(&error))? {
-            Some(text) => Ok(text.replace(['\n', ' '], "")),
-            None => {
-                let why = format!("start: the source has no such place in its log: {:?}", self.source.start);
-                Err(Failure::Final(why, Status::Usage))
-            }
-        }
+        place.map_err(|error| Failure::of_source(&error))?.ok_or_else(|| {
+            let why = format!("start: the source has no such place in its log: {:?}", self.source.start);
+            Failure::Final(why, Status::Usage)
+        })
     }
 
     /// A source whose log does not reach back so far is asked where it begins.

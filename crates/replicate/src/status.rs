@@ -2,7 +2,9 @@
 //! is told by the lock that the program holds for it in the target.
 
 use crate::configuration::{Configuration, SourcePlan};
+use crate::dump::{family_of, newest};
 use crate::position::Position;
+use crate::target::lock_of;
 use serde::Serialize;
 use std::io::Write;
 use teak_binlog::Family;
@@ -61,7 +63,7 @@ pub enum StatusError {
 impl Status {
     fn of(source: &SourcePlan, target: &mut Connection) -> Result<Status, Error> {
         let name = &source.name;
-        let lock = target.value(format!("SELECT IS_USED_LOCK('teak_replicate/{name}')"))?;
+        let lock = target.value(format!("SELECT IS_USED_LOCK({})", lock_of(name)))?;
         let row = format!(
             "SELECT gtid, log_file, log_position, UNIX_TIMESTAMP(source_time), FLOOR(UNIX_TIMESTAMP(applied)),
                 UNIX_TIMESTAMP() - UNIX_TIMESTAMP(source_time) FROM teak_replicate.position WHERE source = '{name}'"
@@ -116,10 +118,8 @@ impl Status {
 /// What the source's log has.
 fn position_of(source: &SourcePlan) -> Result<String, Error> {
     let mut connection = source.settings.connect()?;
-    let is_mariadb = connection.value("SELECT @@version")?.is_some_and(|text| text.contains("MariaDB"));
-    let variable = if is_mariadb { "gtid_binlog_pos" } else { "gtid_executed" };
-    let text = connection.value(format!("SELECT @@GLOBAL.{variable}"))?;
-    Ok(text.unwrap_or_default().replace(['\n', ' '], ""))
+    let family = family_of(&mut connection)?;
+    Ok(newest(&mut connection, family)?.unwrap_or_default())
 }
 
 /// Whether a position has all of another one; of MariaDB if it is the same in all its domains.

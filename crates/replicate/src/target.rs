@@ -119,7 +119,7 @@ impl Target {
             connection.execute("USE teak_replicate")?;
             let packet = connection.value("SELECT @@max_allowed_packet")?;
             longest_packet = packet.and_then(|text| text.parse().ok()).unwrap_or(0);
-            let lock = format!("SELECT GET_LOCK('teak_replicate/{}', {LOCK_SECONDS})", source.name);
+            let lock = format!("SELECT GET_LOCK({}, {LOCK_SECONDS})", lock_of(&source.name));
             Ok(connection.value(lock)?.as_deref() == Some("1"))
         };
         let is_ours = begin().map_err(|error| Failure::of_target(&error, || "the beginning".into()))?;
@@ -228,9 +228,7 @@ impl Target {
         let before = self.position.take().unwrap_or_default();
         if ends_intent {
             self.intent = None;
-            self.add(
-                format!("DELETE FROM teak_replicate.ddl WHERE source = '{}'", self.source).into_bytes(),
-            )?;
+            self.add(self.forgetting().into_bytes())?;
         }
         let update = format!(
             "UPDATE teak_replicate.position SET gtid = '{position}', log_file = {}, log_position = {}, \
@@ -409,11 +407,15 @@ impl Target {
 
     /// A statement that was noted has failed, and has changed nothing.
     pub fn forget(&mut self) -> Result<(), Failure> {
-        let delete = format!("DELETE FROM teak_replicate.ddl WHERE source = '{}'", self.source);
-        let forgotten = self.connection.execute(delete);
+        let forgotten = self.connection.execute(self.forgetting());
         forgotten.map_err(|error| Failure::of_target(&error, || "a note of a statement".into()))?;
         self.intent = None;
         Ok(())
+    }
+
+    /// What forgets a note.
+    fn forgetting(&self) -> String {
+        format!("DELETE FROM teak_replicate.ddl WHERE source = '{}'", self.source)
     }
 
     /// What `SHOW CREATE` says, without the number that AUTO_INCREMENT is at; empty if there is no such thing.
@@ -470,6 +472,11 @@ impl Target {
     pub fn has_engine(&self) -> bool {
         self.engine.is_some()
     }
+}
+
+/// The name of the lock that says that a source is followed, as a statement has it.
+pub fn lock_of(source: &str) -> String {
+    format!("'teak_replicate/{source}'")
 }
 
 /// An error of a login is final only if the server refuses it.
