@@ -1,5 +1,7 @@
 """A private mariadbd for tests and benchmarks, which may be killed: own data directory, socket only unless given a port."""
 
+import contextlib
+import glob
 import os
 import platform
 import random
@@ -175,6 +177,14 @@ class Server:
         """What the kernel counted of the process's reading and writing, in bytes: `write_bytes` went to a disk or will."""
         with open(f"/proc/{self.process.pid}/io", encoding="ascii") as counts:
             return {name: int(value) for name, _, value in (line.partition(":") for line in counts)}
+
+    def redo_size(self):
+        """Bytes of the engine's redo log on disk; a checkpoint may remove a file while they are counted."""
+        size = 0
+        for path in glob.glob(os.path.join(self.data, "#teak", "log", "*")):
+            with contextlib.suppress(FileNotFoundError):
+                size += os.stat(path).st_size
+        return size
 
     def log_end(self, lines=30):
         """The last lines of the error log."""
