@@ -366,10 +366,17 @@ impl<'p> Applier<'p> {
                     self.say(&format!("{gtid}: its statement was carried out already"));
                     return Ok(());
                 }
+                Repeat::ByMark if !self.target.has_mark()? => {
+                    self.say(&format!("{gtid}: its statement was carried out already"));
+                    return Ok(());
+                }
                 Repeat::Unclear => return Err(self.unclear()),
                 _ => Attempt::Repeated,
             },
             None => {
+                if definition.repeat == Repeat::ByMark {
+                    self.target.make_mark()?;
+                }
                 self.target.note(Intent { gtid, before }, &query.statement)?;
                 Attempt::First
             }
@@ -394,7 +401,9 @@ impl<'p> Applier<'p> {
         let substitutes = self.target.has_engine() && is_table;
         let session = session::of(&event.header, query, self.position_family(), substitutes);
         let database = self.source.routes.name_of(database);
-        let done = self.target.define(&session, database, needs_database, text);
+        let with_mark = definition.repeat == Repeat::ByMark;
+        let marked = with_mark.then(|| [text, &self.target.renaming_of_mark()].concat());
+        let done = self.target.define(&session, database, needs_database, marked.as_deref().unwrap_or(text));
         let was_done = attempt == Attempt::Repeated && definition.repeat == Repeat::Harmless;
         match done {
             Ok(()) => Ok(()),

@@ -13,7 +13,8 @@ const DEFAULT_PORT: u16 = 3306;
 /// A server that is away must not hold a thread for as long as the system would try.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// What the position table has room for.
-const LONGEST_NAME: usize = 64;
+/// A table is named by it, with two letters more.
+const LONGEST_NAME: usize = 62;
 
 /// What the configuration says.
 #[derive(Debug)]
@@ -180,7 +181,7 @@ impl Configuration {
         for source in keys.source {
             let (at, name) = (source.span(), source.get_ref().name.span());
             let source = self::source(source.into_inner(), &lines, at)?;
-            if sources.iter().any(|other| other.name == source.name) {
+            if sources.iter().any(|other| other.name.eq_ignore_ascii_case(&source.name)) {
                 return Err(lines.wrong(name, format!("there are two sources {}", source.name)));
             }
             sources.push(source);

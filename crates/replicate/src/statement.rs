@@ -72,7 +72,10 @@ pub enum Repeat {
     Harmless,
     /// If its objects are defined as before, it was not, or a second time does no harm.
     ByDefinitions,
-    /// Definitions may be the same before and after, and a second time would take the first one back.
+    /// Tables change places, and a second time would change them back: a table of our own, which the same statement
+    /// renames, tells.
+    ByMark,
+    /// Definitions are the same before and after, and a second time would take the first one back.
     Unclear,
 }
 
@@ -320,7 +323,7 @@ fn rename(mut tokens: Tokens<'_>) -> Statement {
     }
     // If each name is there before and after, tables have changed places.
     let repeat = match from.iter().all(|old| to.contains(old)) {
-        true => Repeat::Unclear,
+        true => Repeat::ByMark,
         false => Repeat::ByDefinitions,
     };
     for object in to {
@@ -352,7 +355,7 @@ mod tests {
 
     #[test]
     fn definitions_name_their_objects() {
-        use Repeat::{ByDefinitions, Harmless, Unclear};
+        use Repeat::{ByDefinitions, ByMark, Harmless, Unclear};
         for (text, objects, repeat) in [
             ("CREATE TABLE IF NOT EXISTS `a`.`b c` (x int)", &["TABLE a.b c"][..], ByDefinitions),
             ("/* x */ create or replace table t like u", &["TABLE .t"], Harmless),
@@ -379,7 +382,7 @@ mod tests {
             ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", &["TABLE .t"], Unclear),
             ("SET STATEMENT max_statement_time=1 FOR ALTER TABLE t FORCE", &["TABLE .t"], ByDefinitions),
             ("RENAME TABLE t TO _old, _new TO t", &["TABLE .t", "TABLE ._new", "TABLE ._old"], ByDefinitions),
-            ("RENAME TABLE a TO x, b TO a, x TO b", &["TABLE .a", "TABLE .b", "TABLE .x"], Unclear),
+            ("RENAME TABLE a TO x, b TO a, x TO b", &["TABLE .a", "TABLE .b", "TABLE .x"], ByMark),
             ("TRUNCATE d.t", &["TABLE d.t"], Harmless),
         ] {
             let objects = objects.iter().map(|object| object.to_string()).collect();

@@ -61,6 +61,8 @@ const ENOUGH: usize = 1 << 20;
 const MOST: usize = 200;
 /// What a server says of a database that is not there.
 const NO_DATABASE: u16 = 1049;
+/// What a mark says of itself.
+const MARK: &str = "teak replicate: renamed together with tables that change places";
 /// How long another agent's connection may take to end.
 const LOCK_SECONDS: u32 = 5;
 
@@ -411,6 +413,37 @@ impl Target {
         forgotten.map_err(|error| Failure::of_target(&error, || "a note of a statement".into()))?;
         self.intent = None;
         Ok(())
+    }
+
+    /// Makes the table that [`Target::renaming_of_mark`] renames.
+    pub fn make_mark(&mut self) -> Result<(), Failure> {
+        let statements = [
+            format!("DROP TABLE IF EXISTS {}", self.mark(1)),
+            format!("CREATE OR REPLACE TABLE {} (a INT) COMMENT '{MARK}'", self.mark(0)),
+        ];
+        let mut made = statements.iter().map(|statement| self.connection.execute(statement));
+        let failed = made.find_map(Result::err);
+        failed.map_or(Ok(()), |error| Err(Failure::of_target(&error, || "a table as a mark".into())))
+    }
+
+    /// Whether it is there: what was to rename it was not carried out.
+    pub fn has_mark(&mut self) -> Result<bool, Failure> {
+        let there = format!(
+            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'teak_replicate' AND TABLE_NAME = '{}.0'",
+            self.source
+        );
+        let there = self.connection.value(there);
+        Ok(there.map_err(|error| Failure::of_target(&error, || "a table as a mark".into()))?.is_some())
+    }
+
+    /// What is added to a RENAME TABLE, which is carried out as a whole or not at all. A comment at its end ends before.
+    pub fn renaming_of_mark(&self) -> Vec<u8> {
+        format!("\n, {} TO {}", self.mark(0), self.mark(1)).into_bytes()
+    }
+
+    /// A source's name has no point.
+    fn mark(&self, number: u32) -> String {
+        format!("teak_replicate.`{}.{number}`", self.source)
     }
 
     /// What forgets a note.

@@ -33,6 +33,7 @@ SETUP = [
 ]
 
 
+IMPOSSIBLE = "Failing assertion: tail.trx_no <= last_trx_no"
 # What others did to a row: duplicates, parents that are gone, locks.
 CONFLICTS = (1020, 1062, 1205, 1213, 1452)
 
@@ -192,6 +193,8 @@ class Cases:
                 writer.stopped.set()
             for writer in writers:
                 writer.join()
+        if not self.source.is_running() and IMPOSSIBLE in self.source.log_end(200):
+            self.start_source()
         troubles = [writer.trouble for writer in writers if writer.trouble]
         check(not troubles, f"{troubles}")
         self.agent.catch_up("s1", self.source)
@@ -212,12 +215,25 @@ class Cases:
         if what == "source":
             with Definer.alone:
                 self.source.kill()
-        server, options = (self.source, self.source_options) if what == "source" else (self.target, TARGET_OPTIONS)
-        server.kill()
+        else:
+            self.target.kill()
         if self.random.random() < 0.3:
             self.agent.kill()
             self.agent.start()
-        server.start(options)
+        if what == "source":
+            self.start_source()
+        else:
+            self.target.start(TARGET_OPTIONS)
+
+    def start_source(self):
+        """Starts it, again if InnoDB of 10.11.18 ends it: its purge now and then finds a recovered transaction that it holds for impossible."""
+        for _ in range(5):
+            try:
+                self.source.start(self.source_options)
+                return
+            except RuntimeError:
+                if IMPOSSIBLE not in self.source.log_end(200):
+                    raise
 
     def end(self):
         self.agent.kill()
