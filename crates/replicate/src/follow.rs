@@ -5,7 +5,7 @@ use crate::configuration::{SourcePlan, Start, TargetPlan};
 use crate::dump::{family_of, newest};
 use crate::failure::Failure;
 use crate::position::Position;
-use crate::target::{Pause, Target};
+use crate::target::Target;
 use crate::{Asked, Beginning, Dump, DumpError, HEARTBEAT};
 use std::time::{Duration, Instant};
 use teak_binlog::{Family, HEADER_BYTES};
@@ -198,5 +198,54 @@ impl Follower<'_> {
             format!("source: {asked}; {oldest}: if that is too late, the tables must be loaded anew"),
             Status::Server,
         )
+    }
+}
+
+/// Waits a little before something is tried again, longer each time; a signal ends the wait.
+#[derive(Debug, Default)]
+struct Pause {
+    times: u32,
+}
+
+impl Pause {
+    const SHORTEST: Duration = Duration::from_millis(100);
+    const LONGEST: Duration = Duration::from_secs(2);
+    const TICK: Duration = Duration::from_millis(100);
+
+    /// How long the next wait is.
+    fn next(&mut self) -> Duration {
+        let pause = Pause::SHORTEST.saturating_mul(1 << self.times.min(10)).min(Pause::LONGEST);
+        self.times += 1;
+        pause
+    }
+
+    /// Waits.
+    fn wait(&mut self) {
+        let mut left = self.next();
+        while !left.is_zero() && !signals::interrupted() {
+            let tick = left.min(Pause::TICK);
+            std::thread::sleep(tick);
+            left -= tick;
+        }
+    }
+
+    /// Something went well.
+    fn reset(&mut self) {
+        self.times = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_two_seconds_and_begin_anew() {
+        let mut pause = Pause::default();
+        let all: Vec<u128> = (0..40).map(|_| pause.next().as_millis()).collect();
+        assert_eq!(all[..4], [100, 200, 400, 800]);
+        assert_eq!((all[4], all[5], all[39]), (1600, 2000, 2000));
+        pause.reset();
+        assert_eq!(pause.next().as_millis(), 100);
     }
 }

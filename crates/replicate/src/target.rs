@@ -13,7 +13,6 @@ use crate::configuration::{SourcePlan, TargetPlan};
 use crate::events;
 use crate::failure::Failure;
 use std::collections::HashSet;
-use std::time::Duration;
 use teak_binlog::Table;
 use teak_client::{Completed, Connection, Error};
 use teak_console::Status;
@@ -436,7 +435,7 @@ impl Target {
         Ok(there.map_err(|error| Failure::of_target(&error, || "a table as a mark".into()))?.is_some())
     }
 
-    /// What is added to a RENAME TABLE, which is carried out as a whole or not at all. A comment at its end ends before.
+    /// What is added to a RENAME TABLE, which is carried out as a whole or not at all. A comment at its end has ended.
     pub fn renaming_of_mark(&self) -> Vec<u8> {
         format!("\n, {} TO {}", self.mark(0), self.mark(1)).into_bytes()
     }
@@ -539,53 +538,9 @@ fn without_counter(mut text: Vec<u8>) -> Vec<u8> {
     text
 }
 
-/// Waits a little before something is tried again, longer each time; a signal ends the wait.
-#[derive(Debug, Default)]
-pub struct Pause {
-    times: u32,
-}
-
-impl Pause {
-    const SHORTEST: Duration = Duration::from_millis(100);
-    const LONGEST: Duration = Duration::from_secs(2);
-    const TICK: Duration = Duration::from_millis(100);
-
-    /// How long the next wait is.
-    fn next(&mut self) -> Duration {
-        let pause = Pause::SHORTEST.saturating_mul(1 << self.times.min(10)).min(Pause::LONGEST);
-        self.times += 1;
-        pause
-    }
-
-    /// Waits.
-    pub fn wait(&mut self) {
-        let mut left = self.next();
-        while !left.is_zero() && !teak_console::signals::interrupted() {
-            let tick = left.min(Pause::TICK);
-            std::thread::sleep(tick);
-            left -= tick;
-        }
-    }
-
-    /// Something went well.
-    pub fn reset(&mut self) {
-        self.times = 0;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pauses_grow_to_two_seconds_and_begin_anew() {
-        let mut pause = Pause::default();
-        let all: Vec<u128> = (0..40).map(|_| pause.next().as_millis()).collect();
-        assert_eq!(all[..4], [100, 200, 400, 800]);
-        assert_eq!((all[4], all[5], all[39]), (1600, 2000, 2000));
-        pause.reset();
-        assert_eq!(pause.next().as_millis(), 100);
-    }
 
     #[test]
     fn definitions_are_compared_without_counters() {
