@@ -2,6 +2,7 @@
   See open_table.h.
 */
 #include "open_table.h"
+#include "foreign_key.h"
 #include "row_scan.h"
 #include "session.h"
 #include <algorithm>
@@ -12,7 +13,8 @@ int OpenTable::init(TABLE* of, TableShare* shared, teak_bytes core_name) {
     table = of;
     share = shared;
     name.assign(reinterpret_cast<const char*>(core_name.data), core_name.len);
-    temporary = table->s->tmp_table != NO_TMP_TABLE;
+    /* The table of a vector index (since MariaDB 11.7) says that it were one, though sessions share it. */
+    temporary = table->s->tmp_table != NO_TMP_TABLE && is_passing_name(name);
     int error = open_core();
     if (!error) error = make_codecs();
     if (!error) error = map_trees();
