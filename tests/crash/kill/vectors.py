@@ -114,7 +114,8 @@ class Searcher(threading.Thread):
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT id, HEX(e), {DISTANCE.format(sought)} d FROM v ORDER BY {DISTANCE.format(sought)} LIMIT {NEAREST}")
             found = cursor.fetchall()
-        # With InnoDB, too, a search beside writers may have rows in another order, and one of them twice: the server's graph, which all share, is ahead of its snapshot.
+        # With InnoDB, too, a search beside writers may have rows in another order, and one of them twice: the server's
+        # graph, which all share, is ahead of its snapshot.
         if any(abs(distance(value, sought) - d) > 1e-4 for _, value, d in found):
             return f"a distance that is none: {found}"
         return None
