@@ -36,7 +36,7 @@ STATEMENTS = [
     ("look-ups by an index, with rows", "SELECT COUNT(*) FROM ids STRAIGHT_JOIN {table} t FORCE INDEX (k) ON t.k = ids.a WHERE t.n1 < 0", 20),
     ("none of them", "SELECT COUNT(*) FROM ids WHERE a < 0", 20),
 ]
-COSTS = ("row_next_find", "row_copy", "key_next_find", "key_lookup", "row_lookup")
+COSTS = ("row_next_find", "row_copy", "key_next_find", "key_lookup", "row_lookup", "rowid_compare")
 # Columns, and how many values they have.
 VALUES = {"t1.k": 10007, "t1.g": 5, "t1.n": 300, "t1.id": 20000, "t2.a": 1000, "t2.b": 20, "t3.x": 1000, "t3.z": 10000, "t4.id": 2000}
 JOINS = [("t1", "t2", "t2.a = t1.n"), ("t1", "t3", "t3.x = t1.n"), ("t1", "t4", "t4.id = t1.k"), ("t2", "t3", "t3.x = t2.a"), ("t2", "t4", "t4.id = t2.a"),

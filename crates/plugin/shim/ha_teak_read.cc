@@ -506,10 +506,11 @@ void ha_teak::position(const uchar* record) {
 
 /* The order of the rows in their tree, as scans that are merged by row ids need it. */
 int ha_teak::cmp_ref(const uchar* a, const uchar* b) {
-    if (!memcmp(a, b, ref_length)) return 0;
+    const int differ = memcmp(a, b, ref_length);
+    if (!differ || open_.primary.ids_are_keys()) return differ;
     const size_t size = open_.primary.max_size();
     uchar* scratch = pk_buffer_.room(2 * size);
-    if (!scratch) return memcmp(a, b, ref_length);
+    if (!scratch) return differ;
     const teak_bytes pk_a = open_.primary.of_id(a, scratch), pk_b = open_.primary.of_id(b, scratch + size);
     const int order = memcmp(pk_a.data, pk_b.data, std::min(pk_a.len, pk_b.len));
     if (order) return order;

@@ -45,6 +45,8 @@ class PrimaryCodec {
     /* The size of all keys if it is the same. */
     size_t fixed_size() const { return hidden_ ? kRowIdBytes : key_.fixed_size(); }
     bool ids_are_columns() const { return ids_are_columns_; }
+    /* Whether they are ordered as the keys are. */
+    bool ids_are_keys() const { return !ids_are_columns_ && fixed_size(); }
     void make_id(uchar* to, teak_bytes pk) const;
     void make_id(uchar* to, const uchar* record) const;
     /* The key that an id stands for, which may be encoded to `scratch` of max_size() bytes. */
