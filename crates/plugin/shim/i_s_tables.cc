@@ -43,10 +43,27 @@ struct Output {
     TABLE* table;
 };
 
+/* A name as SQL has it, piece by piece: of partitions and of vector indexes there are #P#, #SP# or #i# between them.
+   What the server has of its own (#sql...) stays as it is. */
+std::string shown_name(const std::string& encoded) {
+    std::string shown;
+    size_t from = 0;
+    for (size_t mark; from < encoded.size(); from = mark) {
+        char piece[NAME_LEN * 5 + 1];
+        mark = std::min(encoded.find('#', from), encoded.size());
+        const std::string name = encoded.substr(from, mark - from);
+        shown.append(piece, filename_to_tablename(name.c_str(), piece, sizeof piece, true));
+        const size_t end = mark ? encoded.find('#', mark + 1) : std::string::npos;
+        const size_t behind = end == std::string::npos ? encoded.size() : end + 1;
+        shown += encoded.substr(mark, behind - mark);
+        mark = behind;
+    }
+    return shown;
+}
+
 void store_name(Field* field, const std::string& encoded) {
-    char name[NAME_LEN * 5 + 1];
-    uint length = filename_to_tablename(encoded.c_str(), name, sizeof name, true);
-    field->store(name, length, system_charset_info);
+    const std::string name = shown_name(encoded);
+    field->store(name.data(), name.size(), system_charset_info);
 }
 
 /* One row; 1 ends the listing. */

@@ -115,13 +115,13 @@ def strangers(connection, data):
 def tables_left(connection, database):
     """Intermediate tables of an ALTER that the engine has."""
     found = rows(connection, "SELECT DISTINCT table_name FROM information_schema.TEAK_TABLES"
-                 f" WHERE table_schema = '{database}' AND table_name LIKE '#mysql50##sql-%'")
+                 f" WHERE table_schema = '{database}' AND table_name LIKE '#sql-%'")
     return [f"{database}/{name}" for name, in found]
 
 
 def engine_strangers(connection, data):
     """Tables that Teak has and the server has not, or the other way round, and files that belong to no table of Teak."""
-    of_engine = {(database, table.removeprefix("#mysql50#")) for database, table in
+    of_engine = {tuple(row) for row in
                  rows(connection, "SELECT DISTINCT table_schema, table_name FROM information_schema.TEAK_TABLES")}
     files = [name for name in os.listdir(os.path.join(data, "#teak")) if re.fullmatch(r"s[1-9]\d*\.teak", name)]
     found = []

@@ -17,3 +17,7 @@ TRUNCATE TABLE texts;
 SET GLOBAL teak_checkpoint_now = 1;
 SELECT entries, dictionary_bytes, compression FROM information_schema.teak_tables WHERE table_name = 'texts' ORDER BY tree;
 DROP TABLE texts, `odd-name`;
+-- Partitions have their parts behind the table's name.
+CREATE TABLE `o-p` (id INT PRIMARY KEY) ENGINE=Teak PARTITION BY RANGE (id) SUBPARTITION BY HASH (id) SUBPARTITIONS 2 (PARTITION `p-1` VALUES LESS THAN (5));
+SELECT table_name, tree FROM information_schema.teak_tables WHERE table_schema = DATABASE() ORDER BY table_name;
+DROP TABLE `o-p`;
