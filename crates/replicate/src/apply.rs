@@ -55,7 +55,7 @@ pub struct Received<'e, 'a> {
 /// Applies one source's log.
 pub struct Applier<'p> {
     source: &'p SourcePlan,
-    target: Target,
+    target: Target<'p>,
     /// With what is not committed yet.
     position: Position,
     steps: Steps,
@@ -76,7 +76,7 @@ pub struct Applier<'p> {
 
 impl<'p> Applier<'p> {
     /// From a position on, which the target has.
-    pub fn new(source: &'p SourcePlan, target: Target, position: Position, care: Care) -> Applier<'p> {
+    pub fn new(source: &'p SourcePlan, target: Target<'p>, position: Position, care: Care) -> Applier<'p> {
         let gathered = Gathered::new(target.longest_packet());
         Applier {
             source,

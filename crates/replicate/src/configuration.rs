@@ -12,13 +12,14 @@ use toml::{Spanned, Value};
 const DEFAULT_PORT: u16 = 3306;
 /// A server that is away must not hold a thread for as long as the system would try.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// What the position table has room for.
 /// A table is named by it, with two letters more.
 const LONGEST_NAME: usize = 62;
 
 /// What the configuration says.
 #[derive(Debug)]
 pub struct Configuration {
+    /// The file.
+    pub file: PathBuf,
     /// Where rows go.
     pub target: TargetPlan,
     /// Who is followed.
@@ -32,6 +33,8 @@ pub struct TargetPlan {
     pub settings: Settings,
     /// What tables are made with, whatever engine the source's statements name.
     pub engine: Option<String>,
+    /// The line of its table in the file.
+    pub line: usize,
 }
 
 /// A server that is followed.
@@ -47,6 +50,21 @@ pub struct SourcePlan {
     pub server_id: Option<u32>,
     /// Which databases are followed.
     pub routes: Routes,
+    /// Where in the file it is.
+    pub lines: SourceLines,
+}
+
+/// The lines of what a source's table says, from 1.
+#[derive(Debug, Clone)]
+pub struct SourceLines {
+    /// The table.
+    pub table: usize,
+    /// `start`.
+    pub start: usize,
+    /// `server_id`, or the table.
+    pub server_id: usize,
+    /// Each of `databases`.
+    pub patterns: Vec<usize>,
 }
 
 /// Where to begin if the target has no position of the source.
@@ -65,13 +83,10 @@ pub enum Start {
     },
 }
 
-/// A configuration that cannot be carried out: file and line, and what is wrong.
+/// A configuration that cannot be carried out: a line for each thing that is wrong, with its place.
 #[derive(Debug, thiserror::Error)]
-#[error("{place}: {why}")]
-pub struct Wrong {
-    place: String,
-    why: String,
-}
+#[error("{}", .0.join("\n"))]
+pub struct Wrong(Vec<String>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -153,10 +168,14 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn wrong(&self, at: Range<usize>, why: impl Into<String>) -> Wrong {
+    /// The line in which something begins.
+    fn of(&self, at: &Range<usize>) -> usize {
         let before = self.text.as_bytes().get(..at.start).unwrap_or_default();
-        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-        Wrong { place: format!("{}:{line}", self.file.display()), why: why.into() }
+        1 + before.iter().filter(|&&byte| byte == b'\n').count()
+    }
+
+    fn wrong(&self, at: Range<usize>, why: impl std::fmt::Display) -> String {
+        format!("{}:{}: {why}", self.file.display(), self.of(&at))
     }
 }
 
@@ -164,33 +183,56 @@ impl Configuration {
     /// Of a file.
     pub fn read(file: &Path) -> Result<Configuration, Wrong> {
         let text = std::fs::read_to_string(file)
-            .map_err(|error| Wrong { place: file.display().to_string(), why: error.to_string() })?;
+            .map_err(|error| Wrong(vec![format!("{}: {error}", file.display())]))?;
         Configuration::of_text(file, &text)
     }
 
     fn of_text(file: &Path, text: &str) -> Result<Configuration, Wrong> {
         let lines = Lines { file, text };
         let keys: File = toml::from_str(text)
-            .map_err(|error| lines.wrong(error.span().unwrap_or_default(), error.message()))?;
+            .map_err(|error| Wrong(vec![lines.wrong(error.span().unwrap_or_default(), error.message())]))?;
+        let mut wrong = Vec::new();
         let at = keys.target.span();
-        let target = target(keys.target.into_inner(), &lines, at.clone())?;
         if keys.source.is_empty() {
-            return Err(lines.wrong(at, "there is no [[source]]"));
+            wrong.push(lines.wrong(at.clone(), "there is no [[source]]"));
         }
+        let target = target(keys.target.into_inner(), &lines, at).map_err(|why| wrong.push(why)).ok();
         let mut sources: Vec<SourcePlan> = Vec::new();
         for source in keys.source {
             let (at, name) = (source.span(), source.get_ref().name.span());
-            let source = self::source(source.into_inner(), &lines, at)?;
-            if sources.iter().any(|other| other.name.eq_ignore_ascii_case(&source.name)) {
-                return Err(lines.wrong(name, format!("there are two sources {}", source.name)));
+            match self::source(source.into_inner(), &lines, at) {
+                Err(why) => wrong.push(why),
+                Ok(source) => {
+                    if let Some(why) = sources.iter().find_map(|other| source.clash(other)) {
+                        wrong.push(lines.wrong(name, why));
+                    }
+                    sources.push(source);
+                }
             }
-            sources.push(source);
         }
-        Ok(Configuration { target, sources })
+        match target {
+            Some(target) if wrong.is_empty() => Ok(Configuration { file: file.into(), target, sources }),
+            _ => Err(Wrong(wrong)),
+        }
     }
 }
 
-fn target(keys: TargetKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<TargetPlan, Wrong> {
+impl SourcePlan {
+    /// Why it cannot be there beside another one.
+    fn clash(&self, other: &SourcePlan) -> Option<String> {
+        if other.name.eq_ignore_ascii_case(&self.name) {
+            return Some(format!("there are two sources {}", self.name));
+        }
+        let is_same = other.settings.address == self.settings.address && other.server_id == self.server_id;
+        let id = self.server_id.filter(|_| is_same)?;
+        Some(format!(
+            "{} asks the same server as replica {id}: it sends its log to one of them only",
+            other.name
+        ))
+    }
+}
+
+fn target(keys: TargetKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<TargetPlan, String> {
     let settings = keys.settings();
     let engine = match keys.engine {
         Some(engine) if !is_plain(engine.get_ref()) => {
@@ -198,11 +240,12 @@ fn target(keys: TargetKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<Targe
         }
         engine => engine.map(Spanned::into_inner),
     };
+    let line = lines.of(&at);
     let settings = settings.map_err(|why| lines.wrong(at, why))?;
-    Ok(TargetPlan { settings, engine })
+    Ok(TargetPlan { settings, engine, line })
 }
 
-fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<SourcePlan, Wrong> {
+fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<SourcePlan, String> {
     let settings = keys.settings();
     let name_at = keys.name.span();
     let name = keys.name.into_inner();
@@ -211,6 +254,13 @@ fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<Sourc
         return Err(lines.wrong(name_at, why));
     }
     let start = start(keys.start.get_ref()).map_err(|why| lines.wrong(keys.start.span(), why))?;
+    let patterns = keys.databases.iter().flatten().map(|pattern| lines.of(&pattern.span())).collect();
+    let places = SourceLines {
+        table: lines.of(&at),
+        start: lines.of(&keys.start.span()),
+        server_id: keys.server_id.as_ref().map_or(lines.of(&at), |id| lines.of(&id.span())),
+        patterns,
+    };
     let settings = settings.map_err(|why| lines.wrong(at, why))?;
     let server_id = match keys.server_id {
         Some(id) if *id.get_ref() == 0 => return Err(lines.wrong(id.span(), "server_id is 0")),
@@ -223,7 +273,7 @@ fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<Sourc
             routes.rename(from, to).map_err(|why| lines.wrong(renamed.span(), why))?;
         }
     }
-    Ok(SourcePlan { name, settings, start, server_id, routes })
+    Ok(SourcePlan { name, settings, start, server_id, routes, lines: places })
 }
 
 /// What may stand in a statement as it is.
@@ -325,6 +375,19 @@ mod tests {
     }
 
     #[test]
+    fn each_source_that_is_wrong_is_told() {
+        let other = SOURCE.replace("wiki1", "w 2");
+        let text = format!("{TARGET}{SOURCE}start = 5\n{other}start = \"now\"\n");
+        let error = read(&text).unwrap_err();
+        let lines: Vec<&str> = error.lines().collect();
+        assert!(
+            matches!(lines[..], [first, second] if first.starts_with("r.toml:9: start is neither")
+            && second.starts_with("r.toml:11: a name has")),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_line() {
         let now = "start = \"now\"\n";
         for (text, wanted) in [
@@ -347,6 +410,13 @@ mod tests {
             (format!("{TARGET}{SOURCE}{now}server_id = 0\n"), "r.toml:10: server_id is 0"),
             (format!("{TARGET}engine = \"x'y\"\n{SOURCE}{now}"), "r.toml:4: engine is not"),
             (format!("{TARGET}{SOURCE}{now}tls = false\ntls_ca = \"/x\"\n"), "r.toml:4: tls is false"),
+            (
+                format!(
+                    "{TARGET}{SOURCE}{now}server_id = 7\n{}{now}server_id = 7\n",
+                    SOURCE.replace("wiki1", "w2")
+                ),
+                "r.toml:12: wiki1 asks the same server as replica 7",
+            ),
             (TARGET.to_string(), "r.toml:1: there is no [[source]]"),
             (format!("{TARGET}{}{now}", SOURCE.replace("wiki1", "wiki 1")), "r.toml:5: a name has letters"),
             ("[target\n".to_string(), "r.toml:1: "),

@@ -1,10 +1,13 @@
 //! Follows one source: connects, goes on behind the position that the target has, and begins anew after what passes.
 
 use crate::apply::{Applier, Care, Received};
+use crate::claims::Claims;
 use crate::configuration::{SourcePlan, Start, TargetPlan};
 use crate::dump::{family_of, newest};
 use crate::failure::Failure;
 use crate::position::Position;
+use crate::requirements;
+use crate::tables;
 use crate::target::Target;
 use crate::{Asked, Beginning, Dump, DumpError, HEARTBEAT};
 use std::time::{Duration, Instant};
@@ -20,9 +23,9 @@ const SILENCE: Duration = HEARTBEAT.saturating_mul(3);
 const NOT_THERE: u16 = 1236;
 
 /// Follows a source until a signal comes; an error is one that does not pass.
-pub fn follow(target: &TargetPlan, source: &SourcePlan) -> Result<(), (String, Status)> {
-    let mut follower =
-        Follower { target, source, care: Care::Usual, pause: Pause::default(), said: String::new() };
+pub fn follow(target: &TargetPlan, source: &SourcePlan, claims: &Claims) -> Result<(), (String, Status)> {
+    let (care, pause, said) = (Care::Usual, Pause::default(), String::new());
+    let mut follower = Follower { target, source, claims, has_claimed: false, care, pause, said };
     loop {
         match follower.connection() {
             _ if signals::interrupted() => return Ok(()),
@@ -45,6 +48,8 @@ pub fn follow(target: &TargetPlan, source: &SourcePlan) -> Result<(), (String, S
 struct Follower<'p> {
     target: &'p TargetPlan,
     source: &'p SourcePlan,
+    claims: &'p Claims,
+    has_claimed: bool,
     care: Care,
     pause: Pause,
     /// The last message, which is not repeated.
@@ -67,7 +72,7 @@ impl Follower<'_> {
 
     /// From connecting to the next trouble, or to the end of the program.
     fn connection(&mut self) -> Result<(), Failure> {
-        let mut target = Target::connect(self.target, self.source)?;
+        let mut target = Target::connect(self.target, self.source, self.claims)?;
         let mut known = self.ask()?;
         let text = match target.position() {
             Some(text) => text.to_string(),
@@ -136,24 +141,31 @@ impl Follower<'_> {
     }
 
     /// What the source is.
-    fn ask(&self) -> Result<Known, Failure> {
+    fn ask(&mut self) -> Result<Known, Failure> {
         let settings = &self.source.settings;
         let mut connection = settings.connect().map_err(|error| Failure::of_source(&error))?;
         let family = family_of(&mut connection).map_err(|error| Failure::of_source(&error))?;
-        let mut ask = |query: &str| {
-            let answer = connection.value(query).map_err(|error| Failure::of_source(&error))?;
-            Ok::<_, Failure>(answer.unwrap_or_default())
-        };
-        if ask("SELECT @@GLOBAL.log_bin")? != "1" {
-            let why = "source: it has no binary log (log_bin)";
-            return Err(Failure::Final(why.into(), Status::Usage));
+        let wrong = requirements::of_source(&mut connection, family, self.source);
+        let wrong = wrong.map_err(|error| Failure::of_source(&error))?;
+        if !wrong.is_empty() {
+            return Err(Failure::Final(format!("source: {}", wrong.join("; ")), Status::Usage));
         }
-        let id = ask("SELECT @@GLOBAL.server_id")?;
-        if self.source.server_id.is_some_and(|ours| ours.to_string() == id) {
-            let why = format!("source: server_id {id} is its own, and another one is needed here");
-            return Err(Failure::Final(why, Status::Usage));
+        if !self.has_claimed {
+            self.claim(&mut connection)?;
         }
         Ok(Known { family, connection })
+    }
+
+    /// Sees to it that no table is one in the target with a table of another source, as far as tables are there and the
+    /// account sees them; of the others that is looked at with their first rows.
+    fn claim(&mut self, connection: &mut Connection) -> Result<(), Failure> {
+        let (source, routes, claims) = (&self.source.name, &self.source.routes, self.claims);
+        let follows = |database: &str| routes.follows(database.as_bytes());
+        let tables = tables::all(connection, &follows).map_err(|error| Failure::of_source(&error))?;
+        let mut names = tables.keys().map(|(database, table)| (routes.text_name_of(database), table));
+        names.try_for_each(|(database, table)| claims.claim(source, &database, table))?;
+        self.has_claimed = true;
+        Ok(())
     }
 
     /// Where to begin the first time.

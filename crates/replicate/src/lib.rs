@@ -14,13 +14,15 @@
 //! | module | is about |
 //! |---|---|
 //! | `configuration`, `routes` | what is to be done; which databases are followed |
+//! | `requirements`, `claims` | what servers must be; no table is of two sources |
+//! | `tables`, `grants` | what servers tell of tables and accounts |
 //! | `dump` | logs as a server sends them, which `teak binlog` reads too |
 //! | `position` | how far a source was followed |
 //! | `steps`, `statement` | where transactions begin and end; what statements are |
 //! | `events` | events with rows, written anew for a BINLOG statement |
 //! | `session`, `keys` | the session of a statement; rows as errors name them |
 //! | `target` | the connection to the target, transactions, the tables of positions |
-//! | `status` | `teak replicate status` |
+//! | `check`, `status` | `teak replicate check`, `status` |
 //! | `apply`, `follow` | steps carried out; what happens when something fails |
 //!
 //! The design is in docs/design/replicate.md.
@@ -29,25 +31,32 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod check;
+mod claims;
 mod configuration;
 mod dump;
 mod events;
 mod failure;
 mod follow;
+mod grants;
 mod keys;
 mod position;
+mod requirements;
 mod routes;
 mod session;
 mod statement;
 mod status;
 mod steps;
+mod tables;
 mod target;
 
+pub use check::CheckError;
 pub use configuration::Wrong;
 pub use dump::{Asked, Beginning, Dump, DumpError, Log, Sent, HEARTBEAT};
 pub use position::{Gtid, Position};
 pub use status::StatusError;
 
+use claims::Claims;
 use configuration::Configuration;
 use std::io::Write;
 use std::path::PathBuf;
@@ -65,6 +74,11 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
+    /// Whether the configuration can be carried out, as the servers tell it
+    Check {
+        #[command(flatten)]
+        file: ConfigurationFile,
+    },
     /// How far each source is
     Status {
         #[command(flatten)]
@@ -101,6 +115,9 @@ pub enum ReplicateError {
         /// Of the first one.
         status: Status,
     },
+    /// `check` has found something.
+    #[error("{0}")]
+    Check(#[from] CheckError),
     /// No thread could be made.
     #[error("no thread for a source: {0}")]
     Thread(#[from] std::io::Error),
@@ -114,6 +131,8 @@ impl ReplicateError {
     pub fn status(&self) -> Status {
         match self {
             ReplicateError::Configuration(_) | ReplicateError::NoConfiguration => Status::Usage,
+            ReplicateError::Check(CheckError::Found { .. }) => Status::Usage,
+            ReplicateError::Check(CheckError::Output(_)) => Status::InputOutput,
             ReplicateError::Stopped { status, .. } => *status,
             ReplicateError::Thread(_) => Status::Other,
             ReplicateError::Status(StatusError::Target(error)) => error.status(),
@@ -122,22 +141,27 @@ impl ReplicateError {
     }
 }
 
-/// Does what the command line says; `out` is for what `status` tells.
+/// Does what the command line says; `out` is for what `check` and `status` tell.
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ReplicateError> {
-    if let Some(Command::Status { file, json }) = &arguments.command {
-        return Ok(status::show(&Configuration::read(&file.config)?, *json, out)?);
+    match &arguments.command {
+        None => (),
+        Some(Command::Check { file }) => return Ok(check::show(&Configuration::read(&file.config)?, out)?),
+        Some(Command::Status { file, json }) => {
+            return Ok(status::show(&Configuration::read(&file.config)?, *json, out)?)
+        }
     }
     let file = arguments.file.as_ref().ok_or(ReplicateError::NoConfiguration)?;
     follow_all(&Configuration::read(&file.config)?)
 }
 
 /// Follows all sources until a signal comes, or until all of them have stopped. One that stops does not stop others.
-fn follow_all(Configuration { target, sources }: &Configuration) -> Result<(), ReplicateError> {
+fn follow_all(Configuration { target, sources, .. }: &Configuration) -> Result<(), ReplicateError> {
     signals::catch();
+    let claims = &Claims::default();
     let stopped: Vec<Status> = std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for source in sources {
-            let work = move || match follow::follow(target, source) {
+            let work = move || match follow::follow(target, source, claims) {
                 Ok(()) => None,
                 Err((why, status)) => {
                     terminal::message(&format!("{}: stopped: {why}", source.name));

@@ -25,6 +25,11 @@ impl Routes {
         Routes { patterns, renamed: BTreeMap::new() }
     }
 
+    /// The patterns, in their order.
+    pub fn patterns(&self) -> &[String] {
+        self.patterns.as_deref().unwrap_or_default()
+    }
+
     /// Adds another name; an error if that cannot be.
     pub fn rename(&mut self, from: &str, to: &str) -> Result<(), String> {
         if !from.is_ascii() || !to.is_ascii() || to.is_empty() {
@@ -56,6 +61,11 @@ impl Routes {
     /// What a database is called in the target.
     pub fn name_of<'d>(&'d self, database: &'d [u8]) -> &'d [u8] {
         self.other_name(database).unwrap_or(database)
+    }
+
+    /// The same of text.
+    pub fn text_name_of(&self, database: &str) -> String {
+        self.renamed.get(database).cloned().unwrap_or_else(|| database.into())
     }
 
     /// If it has another name there.
@@ -108,7 +118,8 @@ impl Routes {
     }
 }
 
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
+/// Whether a name is as a pattern says: `*` is any characters, `?` one.
+pub fn fits(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern, name) {
         ([], []) => true,
         ([b'*', rest @ ..], _) => (0..=name.len()).any(|at| fits(rest, &name[at..])),

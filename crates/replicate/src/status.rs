@@ -122,8 +122,8 @@ fn position_of(source: &SourcePlan) -> Result<String, Error> {
     Ok(newest(&mut connection, family)?.unwrap_or_default())
 }
 
-/// Whether a position has all of another one; of MariaDB if it is the same in all its domains.
-fn has_all(ours: &str, theirs: &str) -> bool {
+/// Whether a position has all of another one: of MariaDB if it is the same in all its domains.
+pub fn has_all(ours: &str, theirs: &str) -> bool {
     let family = Position::family_of(theirs);
     match (Position::parse(ours, family), Position::parse(theirs, family)) {
         (Ok(Position::MySql(ours)), Ok(Position::MySql(theirs))) => ours.has_all(&theirs),

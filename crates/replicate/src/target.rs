@@ -9,9 +9,11 @@
 //! One connection does all, also statements that change definitions: the lock by name that it holds says that a source
 //! is followed by somebody, and a server gives it up only when what the connection began has ended.
 
+use crate::claims::Claims;
 use crate::configuration::{SourcePlan, TargetPlan};
 use crate::events;
 use crate::failure::Failure;
+use crate::requirements;
 use std::collections::HashSet;
 use teak_binlog::Table;
 use teak_client::{Completed, Connection, Error};
@@ -86,8 +88,9 @@ pub struct Place {
 }
 
 /// A connection to the target, for one source.
-pub struct Target {
+pub struct Target<'p> {
     connection: Connection,
+    claims: &'p Claims,
     source: String,
     engine: Option<String>,
     /// As it is committed; None if there is none of the source.
@@ -102,10 +105,19 @@ pub struct Target {
     waiting_bytes: usize,
 }
 
-impl Target {
+impl<'p> Target<'p> {
     /// Connects, and makes the tables of positions if they are not there.
-    pub fn connect(plan: &TargetPlan, source: &SourcePlan) -> Result<Target, Failure> {
+    pub fn connect(
+        plan: &TargetPlan,
+        source: &SourcePlan,
+        claims: &'p Claims,
+    ) -> Result<Target<'p>, Failure> {
         let mut connection = plan.settings.connect().map_err(|error| refused(&error))?;
+        let wrong = requirements::of_target(&mut connection, plan);
+        let wrong = wrong.map_err(|error| Failure::of_target(&error, || "its settings".into()))?;
+        if !wrong.is_empty() {
+            return Err(Failure::Final(format!("target: {}", wrong.join("; ")), Status::Usage));
+        }
         let mut longest_packet = 0;
         let mut begin = || -> Result<bool, Error> {
             connection.execute(SESSION)?;
@@ -131,6 +143,7 @@ impl Target {
         let (name, engine) = (source.name.clone(), plan.engine.clone());
         let mut target = Target {
             connection,
+            claims,
             source: name,
             engine,
             position: None,
@@ -277,6 +290,7 @@ impl Target {
             let why = format!("{table} has {theirs} columns at the source, and {ours} here");
             return Err(Failure::Final(why, Status::Damage));
         }
+        self.claims.claim(&self.source, &name.0, &name.1)?;
         self.known.insert(name);
         Ok(())
     }
@@ -291,7 +305,8 @@ impl Target {
                 (SELECT COUNT(*) FROM information_schema.COLUMNS WHERE {of_table} AND GENERATION_EXPRESSION = 'ROW START'),
                 (SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS WHERE {of_table} AND NON_UNIQUE = 0
                     AND INDEX_TYPE = 'HASH')
-            FROM information_schema.TABLES t LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE WHERE {of_table}"
+            FROM information_schema.TABLES t LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE
+            WHERE {of_table}"
         );
         let shown = format!("`{database}`.`{table}`");
         let rows = self.connection.query(query);

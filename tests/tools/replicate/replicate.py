@@ -181,12 +181,24 @@ class Cases:
         self.follow(name)
         self.at(["xa commit 'a\\'b', 'c', 9", "xa rollback 'two'"])
         self.at(prepared("'two'", "insert into xa.k values (7)"))
-        self.at(["xa commit 'two'"])
+        self.commit_detached("'two'")
         self.arrive(name, "xa")
         check(not self.target.query("select * from teak_replicate.xa", database=None), "something is kept")
         self.follow(name)
         self.at(["xa commit 'before'"])
         self.stops(DAMAGE, "X'6265666f7265'", "prepared before this source was begun")
+
+    def commit_detached(self, xid):
+        """XA COMMIT, once the connection that has prepared it has ended."""
+        def is_committed():
+            try:
+                self.at([f"xa commit {xid}"])
+                return True
+            except pymysql.err.OperationalError as error:
+                if error.args[0] != 1397:
+                    raise
+                return False
+        self.agent.until(is_committed, f"that {xid} can be committed")
 
     def case_large_transactions_and_rows_arrive(self):
         name = self.follow()
@@ -463,6 +475,91 @@ class Cases:
         check(status["gtid"] is None and "/nowhere" in status["source_error"], f"{status}")
         done = subprocess.run([self.agent.teak, "replicate"], capture_output=True, check=False)
         check(done.returncode == USAGE and b"--config" in done.stderr, f"{done}")
+
+    def checked(self):
+        """What `teak replicate check` says, and its status."""
+        done = subprocess.run([self.agent.teak, "replicate", "check", "--config", self.agent.config], capture_output=True, check=False)
+        return done.returncode, done.stdout.decode() + done.stderr.decode()
+
+    def line_of(self, text):
+        """The first line of the configuration that has it."""
+        with open(self.agent.config, encoding="utf-8") as config:
+            return next(number for number, line in enumerate(config, 1) if text in line)
+
+    def case_a_configuration_is_checked(self):
+        self.agent.configure({"ck": self.source_keys(colour=1)})
+        status, said = self.checked()
+        check(status == USAGE and f"replicate.toml:{self.line_of('colour')}: unknown field" in said, said)
+        both = ["create database ck", "create table ck.t (a int primary key, b varchar(9))", "create table ck.p (a int primary key)",
+                "create table ck.c (a int, foreign key (a) references ck.p (a) on delete cascade)"]
+        self.at([*both, "create table ck.missing (a int primary key)", "create table ck.keyless (a int)"])
+        self.at([*both[:3], "create table ck.c (a int)", "create table ck.keyless (a bigint, b int)", "alter table ck.t modify b varchar(10)",
+                 "create event ck.ev on schedule every 1 day do select 1"], server=self.target)
+        self.agent.configure({"ck": self.source_keys(databases='["ck"]', server_id=1)})
+        status, said = self.checked()
+        for words in ("ck: server_id 1 is its own", "`ck`.`t` column b is varchar(9)", "`ck`.`missing` is not in the target", "warning: ck: `ck`.`keyless` has no key",
+                      "`ck`.`keyless` has 1 columns at the source, and 2", "in no log, and the target has it not: `ck`.`c` (a) REFERENCES", "warning: ck: the event `ck`.`ev`"):
+            check(status == USAGE and words in said, f"{words}: {said}")
+        self.agent.forget()
+        self.agent.start()
+        self.stops(USAGE, "ck: stopped: source: server_id 1 is its own")
+        # Patterns, places in the log, settings.
+        for keys, text, words in (({"databases": '["ck", "nowhere*"]'}, "databases", "no database is called nowhere*"), ({"start": '"0-1-999999"', "databases": '["ck"]'}, "start", "1236")):
+            self.agent.configure({"ck": self.source_keys(**keys)})
+            status, said = self.checked()
+            check(status == USAGE and f"replicate.toml:{self.line_of(text)}: error: ck: " in said and words in said, said)
+        for variable, here in (("binlog_format", "mixed"), ("slave_run_triggers_for_rbr", "yes")):
+            server = self.target if variable.startswith("slave") else self.source
+            before = server.query(f"select @@global.{variable}", database=None)[0][0]
+            server.query(f"set global {variable} = {here}", database=None)
+            self.agent.configure({"ck": self.source_keys(databases='["ck"]')})
+            status, said = self.checked()
+            check(status == USAGE and f"{variable} is {here.upper()}" in said, said)
+            self.agent.forget()
+            self.agent.start()
+            self.stops(USAGE, "ck: stopped: ", f"{variable} is {here.upper()}")
+            server.query(f"set global {variable} = {before}", database=None)
+        self.at(["drop table ck.missing, ck.keyless, ck.c"])
+        self.at(["drop table ck.keyless, ck.c", "drop event ck.ev", "alter table ck.t modify b varchar(9)"], server=self.target)
+        self.at(["set global max_allowed_packet = 16 * 1024 * 1024"])
+        status, said = self.checked()
+        check((status, said) == (0, "no errors, 0 warnings\n"), said)
+
+    def case_accounts_are_checked(self):
+        self.at(["create database if not exists ca", "create user if not exists some@localhost", "grant replication slave on *.* to some@localhost"])
+        self.at(["create user if not exists some@localhost", "grant select, insert on ca.* to some@localhost", "create database if not exists ca"], server=self.target)
+        self.agent.configure({"ca": self.source_keys(user='"some"', databases='["ca"]')}, user='"some"')
+        status, said = self.checked()
+        for words in ("target: the account has not BINLOG REPLAY", "SUPER ON *.*", "ON teak_replicate.*", "has not BINLOG MONITOR", "that the account sees is called ca", "no SELECT on"):
+            check(status == USAGE and words in said, f"{words}: {said}")
+        self.agent.configure({"ca": self.source_keys(socket='"/nowhere"')})
+        status, said = self.checked()
+        check(status == USAGE and ": error: ca: " in said and "/nowhere" in said, said)
+
+    def case_no_table_is_of_two_sources(self):
+        for server in (self.source, self.other, self.target):
+            self.at(["create database if not exists both1", "create table both1.t (a int primary key)"], server=server)
+        self.at(["create database two2"], server=self.other)
+        self.at(["create table both1.u (a int primary key)"], server=self.target)
+        keys = {"b1": self.source_keys(databases='["both1"]'), "b2": self.source_keys(server=self.other, databases='["two2"]', rename_databases='{ "two2" = "both1" }')}
+        # Such as come later are seen with their first rows.
+        self.agent.configure(keys)
+        self.agent.forget()
+        self.agent.start()
+        for name in keys:
+            self.agent.wait_for(f"{name}: follows from")
+        self.at(["set sql_log_bin = 0", "create table both1.u (a int primary key)", "set sql_log_bin = 1", "insert into both1.u values (1)"])
+        self.agent.catch_up("b1", self.source)
+        self.at(["set sql_log_bin = 0", "create table two2.u (a int primary key)", "set sql_log_bin = 1", "insert into two2.u values (2)"], server=self.other)
+        self.agent.wait_for("b2: stopped: ")
+        check("`both1`.`u` of the target is a table of the source b1 as well" in self.agent.says(), self.agent.says())
+        check(self.agent.stop() != 0, "a source has stopped, and the end is in order")
+        status, said = self.checked()
+        check(status == USAGE and "b2: `two2`.`u` and a table of b1 are one in the target, `both1`.`u`" in said, said)
+        self.agent.forget()
+        self.agent.start()
+        self.agent.wait_for("is a table of the source")
+        self.agent.stop()
 
     def case_a_position_that_somebody_moves_stops_the_source(self):
         name = self.follow()

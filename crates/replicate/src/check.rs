@@ -1,0 +1,448 @@
+//! `teak replicate check`: asks the servers of a configuration whether it can be carried out, and changes nothing.
+//! What is an error and what a warning is in docs/replicate.md.
+
+use crate::configuration::{Configuration, SourcePlan, Start};
+use crate::dump::{family_of, newest};
+use crate::grants::Grants;
+use crate::position::Position;
+use crate::requirements;
+use crate::status::has_all;
+use crate::tables::{self, Table, Tables};
+use crate::target::lock_of;
+use crate::{Asked, Beginning, Dump, DumpError};
+use std::collections::BTreeMap;
+use std::io::Write;
+use teak_binlog::Family;
+use teak_client::{Connection, Error};
+use teak_sql::quoting::literal;
+
+/// What who applies rows and definitions in a database needs.
+const PRIVILEGES: [&str; 13] = [
+    "SELECT",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "CREATE",
+    "DROP",
+    "ALTER",
+    "INDEX",
+    "REFERENCES",
+    "CREATE VIEW",
+    "TRIGGER",
+    "CREATE ROUTINE",
+    "ALTER ROUTINE",
+];
+
+/// How much something matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    Error,
+    Warning,
+}
+
+use Weight::{Error as Wrong, Warning};
+
+/// What was found, each with a line of the configuration.
+#[derive(Debug, Default)]
+struct Findings(Vec<(usize, Weight, String)>);
+
+impl Findings {
+    fn add(&mut self, line: usize, weight: Weight, why: impl Into<String>) {
+        self.0.push((line, weight, why.into()));
+    }
+
+    fn of(&self, weight: Weight) -> usize {
+        self.0.iter().filter(|(_, one, _)| *one == weight).count()
+    }
+}
+
+/// Why a configuration cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// Each was told.
+    #[error("{errors} errors, {warnings} warnings")]
+    Found {
+        /// How many.
+        errors: usize,
+        /// What is only told.
+        warnings: usize,
+    },
+    /// The output.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+/// Asks all servers, and writes a line for each thing that is wrong, or that somebody may want to know.
+pub fn show(configuration: &Configuration, out: &mut dyn Write) -> Result<(), CheckError> {
+    let mut findings = Findings::default();
+    let mut check = Check { configuration, findings: &mut findings, target: None, owners: BTreeMap::new() };
+    check.target();
+    for source in &configuration.sources {
+        if let Err(error) = check.source(source) {
+            let name = &source.name;
+            check.findings.add(source.lines.table, Wrong, format!("{name}: {error}"));
+        }
+    }
+    findings.0.sort_by_key(|(line, ..)| *line);
+    for (line, weight, why) in &findings.0 {
+        let word = if *weight == Wrong { "error" } else { "warning" };
+        writeln!(out, "{}:{line}: {word}: {why}", configuration.file.display())?;
+    }
+    match (findings.of(Wrong), findings.of(Warning)) {
+        (0, warnings) => Ok(writeln!(out, "no errors, {warnings} warnings")?),
+        (errors, warnings) => Err(CheckError::Found { errors, warnings }),
+    }
+}
+
+struct Check<'c> {
+    configuration: &'c Configuration,
+    findings: &'c mut Findings,
+    target: Option<Here>,
+    /// Which source has a table of the target.
+    owners: BTreeMap<(String, String), String>,
+}
+
+/// The target.
+struct Here {
+    connection: Connection,
+    grants: Grants,
+    tables: Tables,
+    longest_packet: u64,
+    /// `lower_case_table_names`.
+    case: String,
+    /// Engines with transactions.
+    engines: Vec<String>,
+}
+
+impl Here {
+    fn ask(mut connection: Connection) -> Result<Here, Error> {
+        let grants = Grants::of(&mut connection)?;
+        let tables = tables::all(&mut connection, &|_| true)?;
+        let engines =
+            connection.query("SELECT ENGINE FROM information_schema.ENGINES WHERE TRANSACTIONS = 'YES'")?;
+        let engines = tables::texts(engines).flatten().collect();
+        let mut value = |name: &str| {
+            Ok::<_, Error>(connection.value(format!("SELECT @@GLOBAL.{name}"))?.unwrap_or_default())
+        };
+        let longest_packet = value("max_allowed_packet")?.parse().unwrap_or(0);
+        let case = value("lower_case_table_names")?;
+        Ok(Here { connection, grants, tables, longest_packet, case, engines })
+    }
+}
+
+impl Check<'_> {
+    fn target(&mut self) {
+        let plan = &self.configuration.target;
+        let asked = plan.settings.connect().and_then(|mut connection| {
+            let wrong = requirements::of_target(&mut connection, plan)?;
+            wrong.into_iter().for_each(|why| self.findings.add(plan.line, Wrong, format!("target: {why}")));
+            Here::ask(connection)
+        });
+        let here = match asked {
+            Ok(here) => here,
+            Err(error) => return self.findings.add(plan.line, Wrong, format!("target: {error}")),
+        };
+        let mut missing = Vec::new();
+        if !here.grants.has("BINLOG REPLAY", None) && !here.grants.has("SUPER", None) {
+            missing.push("BINLOG REPLAY ON *.*".to_string());
+        }
+        if plan.engine.is_some() && !here.grants.has("SUPER", None) {
+            missing.push("SUPER ON *.* (as there is an engine)".into());
+        }
+        let own = here.grants.missing(&PRIVILEGES[..7], Some("teak_replicate"));
+        if !own.is_empty() {
+            missing.push(format!("{} ON teak_replicate.*", own.join(", ")));
+        }
+        for privileges in missing {
+            self.findings.add(plan.line, Wrong, format!("target: the account has not {privileges}"));
+        }
+        if !here.grants.has("SET USER", None) && !here.grants.has("SUPER", None) {
+            let why =
+                "target: the account has not SET USER ON *.*: statements with definers will stop a source";
+            self.findings.add(plan.line, Warning, why);
+        }
+        self.target = Some(here);
+    }
+
+    fn source(&mut self, plan: &SourcePlan) -> Result<(), Error> {
+        let (name, lines) = (&plan.name, &plan.lines);
+        let mut connection = plan.settings.connect()?;
+        let family = family_of(&mut connection)?;
+        for why in requirements::of_source(&mut connection, family, plan)? {
+            self.findings.add(lines.table, Wrong, format!("{name}: {why}"));
+        }
+        let grants = Grants::of(&mut connection)?;
+        self.settings(plan, &mut connection, &grants)?;
+        self.patterns(plan, &mut connection, &grants)?;
+        let begun = self.begun(plan)?;
+        self.log(plan, family, begun.position.as_deref());
+        if !begun.is_followed {
+            self.server_id(plan, &mut connection, family);
+        }
+        let current = match &begun.position {
+            Some(position) => has_all(position, &newest(&mut connection, family)?.unwrap_or_default()),
+            None => true,
+        };
+        // What is not applied yet may be what makes both sides the same.
+        self.tables(plan, &mut connection, if current { Wrong } else { Warning })
+    }
+
+    /// Variables of a source that do no harm by themselves.
+    fn settings(
+        &mut self,
+        plan: &SourcePlan,
+        connection: &mut Connection,
+        grants: &Grants,
+    ) -> Result<(), Error> {
+        let (name, line) = (&plan.name, plan.lines.table);
+        let mut value = |name: &str| {
+            Ok::<_, Error>(connection.value(format!("SELECT @@GLOBAL.{name}"))?.unwrap_or_default())
+        };
+        let image = value("binlog_row_image")?;
+        if image != "FULL" {
+            let why =
+                format!("{name}: binlog_row_image is {image}: a REPLACE leaves here what it does not name");
+            self.findings.add(line, Warning, why);
+        }
+        let packet = value("max_allowed_packet")?.parse::<u64>().unwrap_or(0);
+        let case = value("lower_case_table_names")?;
+        if let Some(here) = &self.target {
+            if packet > here.longest_packet {
+                let why = format!(
+                    "{name}: max_allowed_packet is {packet}, and {} in the target: a longer row will stop the source",
+                    here.longest_packet
+                );
+                self.findings.add(line, Warning, why);
+            }
+            if (case == "0") != (here.case == "0") {
+                let why = format!(
+                    "{name}: lower_case_table_names is {case}, and {} in the target: names are not the same",
+                    here.case
+                );
+                self.findings.add(line, Wrong, why);
+            }
+        }
+        if !grants.has("BINLOG MONITOR", None) && !grants.has("REPLICATION CLIENT", None) {
+            let why = format!(
+                "{name}: the account has not BINLOG MONITOR ON *.*, for the message about purged logs"
+            );
+            self.findings.add(line, Warning, why);
+        }
+        Ok(())
+    }
+
+    /// Patterns and names of databases that match none.
+    fn patterns(
+        &mut self,
+        plan: &SourcePlan,
+        connection: &mut Connection,
+        grants: &Grants,
+    ) -> Result<(), Error> {
+        let rows = connection.query("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")?;
+        let there: Vec<String> =
+            tables::texts(rows).flatten().filter(|name| plan.routes.follows(name.as_bytes())).collect();
+        let sees_all = grants.has("SHOW DATABASES", None) || grants.has("SELECT", None);
+        let that = if sees_all { "" } else { " that the account sees" };
+        let name = &plan.name;
+        for (pattern, &line) in plan.routes.patterns().iter().zip(&plan.lines.patterns) {
+            if !there.iter().any(|database| crate::routes::fits(pattern.as_bytes(), database.as_bytes())) {
+                self.findings.add(line, Wrong, format!("{name}: no database{that} is called {pattern}"));
+            }
+        }
+        if plan.routes.patterns().is_empty() && there.is_empty() {
+            self.findings.add(plan.lines.table, Wrong, format!("{name}: no database{that} is followed"));
+        }
+        if !sees_all {
+            let why = format!("{name}: tables that the account has no SELECT on are not looked at");
+            self.findings.add(plan.lines.table, Warning, why);
+        }
+        Ok(())
+    }
+
+    /// What the target knows of a source.
+    fn begun(&mut self, plan: &SourcePlan) -> Result<Begun, Error> {
+        let Some(here) = &mut self.target else { return Ok(Begun::default()) };
+        let name = &plan.name;
+        let lock = here.connection.value(format!("SELECT IS_USED_LOCK({})", lock_of(name)))?;
+        let has_table = here.connection.value(
+            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'teak_replicate' AND TABLE_NAME = 'position'",
+        )?;
+        let position = match has_table {
+            Some(_) => here
+                .connection
+                .value(format!("SELECT gtid FROM teak_replicate.position WHERE source = '{name}'"))?,
+            None => None,
+        };
+        Ok(Begun { is_followed: lock.is_some(), position })
+    }
+
+    /// Whether the source sends its log from where it is to be followed on: asked as a replica would, under another
+    /// number than the one that may be in use.
+    fn log(&mut self, plan: &SourcePlan, family: Family, position: Option<&str>) {
+        let (name, line) = (&plan.name, plan.lines.start);
+        let text = match (position, &plan.start) {
+            (Some(position), _) => position,
+            (None, Start::Gtid(text)) => text,
+            (None, Start::Now | Start::File { .. }) => return,
+        };
+        let beginning = match Position::parse(text, family) {
+            Ok(Position::MySql(set)) => Beginning::MySql(set.to_bytes()),
+            Ok(position) => Beginning::MariaDb(position.to_string()),
+            Err(problem) => return self.findings.add(line, Wrong, format!("{name}: {text}: {problem}")),
+        };
+        let asked = Asked { beginning, follow: false, server_id: None };
+        // The first events are not of the log, and the next one is what was asked for, or an error.
+        let received = Dump::begin(&plan.settings, &asked)
+            .and_then(|mut dump| (0..4).try_for_each(|_| dump.receive().map(|_| ())));
+        match received {
+            Ok(()) => (),
+            Err(DumpError::Server(error)) => {
+                self.findings.add(line, Wrong, format!("{name}: its log is not sent from {text} on: {error}"))
+            }
+            Err(error) => self.findings.add(line, Wrong, format!("{name}: its log: {error}")),
+        }
+    }
+
+    /// Whether another replica has the number.
+    fn server_id(&mut self, plan: &SourcePlan, connection: &mut Connection, family: Family) {
+        let Some(id) = plan.server_id else { return };
+        let (name, line) = (&plan.name, plan.lines.server_id);
+        let query = if family == Family::MariaDb { "SHOW SLAVE HOSTS" } else { "SHOW REPLICAS" };
+        match connection.query(query) {
+            Ok(rows) => {
+                if tables::texts(rows).any(|row| row.first().is_some_and(|one| *one == id.to_string())) {
+                    let why = format!("{name}: another replica of the source has server_id {id}");
+                    self.findings.add(line, Wrong, why);
+                }
+            }
+            Err(error) => {
+                let why = format!("{name}: whether server_id {id} is in use cannot be told: {error}");
+                self.findings.add(line, Warning, why);
+            }
+        }
+    }
+
+    /// Tables of both sides. `weight`: of what differs.
+    fn tables(
+        &mut self,
+        plan: &SourcePlan,
+        connection: &mut Connection,
+        weight: Weight,
+    ) -> Result<(), Error> {
+        let (name, line) = (&plan.name, plan.lines.table);
+        let follows = |database: &str| plan.routes.follows(database.as_bytes());
+        let rename = |database: &str| plan.routes.text_name_of(database);
+        let theirs = tables::all(connection, &follows)?;
+        let mut databases: Vec<String> = Vec::new();
+        for ((database, table), there) in &theirs {
+            let ours = (rename(database), table.clone());
+            let shown = format!("{name}: `{database}`.`{table}`");
+            if there.key.is_empty() && !there.is_sequence {
+                let why = "has no key: each row that is changed is looked for in the whole table";
+                self.findings.add(line, Warning, format!("{shown} {why}"));
+            }
+            if let Some(owner) = self.owners.insert(ours.clone(), name.clone()) {
+                let why =
+                    format!("{shown} and a table of {owner} are one in the target, `{}`.`{table}`", ours.0);
+                self.findings.add(line, Wrong, why);
+            }
+            let Some(here) = &self.target else { continue };
+            match here.tables.get(&ours) {
+                None => self.findings.add(
+                    line,
+                    weight,
+                    format!("{shown} is not in the target, as `{}`.`{table}`", ours.0),
+                ),
+                Some(table) => {
+                    for why in differences(there, table, &here.engines) {
+                        self.findings.add(line, weight, format!("{shown} {why}"));
+                    }
+                }
+            }
+            if !databases.contains(&ours.0) {
+                databases.push(ours.0);
+            }
+        }
+        self.actions(plan, connection, &databases, weight)
+    }
+
+    /// What acts by itself in the target, and what the account may not do there.
+    fn actions(
+        &mut self,
+        plan: &SourcePlan,
+        connection: &mut Connection,
+        databases: &[String],
+        weight: Weight,
+    ) -> Result<(), Error> {
+        let (name, line) = (&plan.name, plan.lines.table);
+        let follows = |database: &str| plan.routes.follows(database.as_bytes());
+        let theirs = tables::cascades(connection, &follows, &|database| plan.routes.text_name_of(database))?;
+        let Some(here) = &mut self.target else { return Ok(()) };
+        let is_ours = |database: &str| databases.iter().any(|one| one == database);
+        let ours = tables::cascades(&mut here.connection, &is_ours, &|database| database.into())?;
+        for key in theirs.difference(&ours) {
+            let why = format!(
+                "{name}: what this does at the source is in no log, and the target has it not: {key}"
+            );
+            self.findings.add(line, weight, why);
+        }
+        for key in ours.difference(&theirs) {
+            let why = format!("{name}: this would change rows in the target that the source leaves: {key}");
+            self.findings.add(line, weight, why);
+        }
+        for database in databases {
+            let missing = here.grants.missing(&PRIVILEGES, Some(database));
+            if !missing.is_empty() {
+                let why =
+                    format!("{name}: the target's account has not {} ON `{database}`.*", missing.join(", "));
+                self.findings.add(line, Warning, why);
+            }
+            let events = here.connection.query(format!(
+                "SELECT EVENT_NAME FROM information_schema.EVENTS WHERE STATUS = 'ENABLED' AND EVENT_SCHEMA = {}",
+                literal(database.as_bytes())
+            ))?;
+            for event in tables::texts(events).flatten() {
+                let why = format!(
+                    "{name}: the event `{database}`.`{event}` acts in the target, beside that of the source"
+                );
+                self.findings.add(line, Warning, why);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the target knows of a source.
+#[derive(Default)]
+struct Begun {
+    is_followed: bool,
+    position: Option<String>,
+}
+
+/// Why rows of a table cannot be applied in another one. `engines` are those with transactions.
+fn differences(there: &Table, here: &Table, engines: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    if !engines.contains(&here.engine) {
+        found.push(format!("is of the engine {} in the target, which has no transactions", here.engine));
+    }
+    let (theirs, ours) = (there.columns.len(), here.columns.len());
+    if theirs != ours {
+        found.push(format!("has {theirs} columns at the source, and {ours} in the target"));
+        return found;
+    }
+    for (number, (there, here)) in there.columns.iter().zip(&here.columns).enumerate() {
+        let (theirs, ours) = (there.type_of_values(), here.type_of_values());
+        let name = |column: &teak_sql::columns::Column| String::from_utf8_lossy(&column.name).into_owned();
+        if theirs != ours {
+            found.push(format!("column {} is {theirs} at the source, and {ours} in the target", name(there)));
+        } else if there.name != here.name {
+            let number = number + 1;
+            found.push(format!(
+                "column {number} is called {} at the source, and {} in the target",
+                name(there),
+                name(here)
+            ));
+        }
+    }
+    found
+}

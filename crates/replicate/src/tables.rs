@@ -1,0 +1,124 @@
+//! The tables of a server, as its information_schema describes them: columns, keys, foreign keys that cascade.
+
+use std::collections::{BTreeMap, BTreeSet};
+use teak_client::{Connection, Error, Rows};
+use teak_sql::columns::Column;
+
+/// What is asked of all tables at once: databases of the server itself are left out.
+const NOT_OWN: &str =
+    "TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys', 'teak_replicate')";
+
+/// A table.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// Its engine.
+    pub engine: String,
+    /// All columns that are shown, in order.
+    pub columns: Vec<Column>,
+    /// The names of the columns of its primary key, or of its first key without duplicates and NULLs; empty if it has
+    /// none.
+    pub key: Vec<String>,
+    /// It is a sequence, which has one row.
+    pub is_sequence: bool,
+}
+
+/// Tables by the names of their databases and their own.
+pub type Tables = BTreeMap<(String, String), Table>;
+
+/// Tables, not views, of the databases that are meant, as far as the account sees them.
+pub fn all(connection: &mut Connection, is_meant: &dyn Fn(&str) -> bool) -> Result<Tables, Error> {
+    let listed = connection.query(format!(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE, TABLE_TYPE FROM information_schema.TABLES
+        WHERE {NOT_OWN} AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"
+    ))?;
+    let mut tables = Tables::new();
+    for row in texts(listed).filter(|row| is_meant(&row[0])) {
+        let [database, name, engine, kind] = row.try_into().unwrap_or_default();
+        let (columns, key) = Default::default();
+        tables.insert((database, name), Table { engine, columns, key, is_sequence: kind == "SEQUENCE" });
+    }
+    let is_mariadb = connection.version().contains("MariaDB");
+    let columns = connection.query(format!(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE,
+            COLUMN_DEFAULT, UPPER(EXTRA), GENERATION_EXPRESSION FROM information_schema.COLUMNS
+        WHERE {NOT_OWN} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
+    ))?;
+    for mut row in columns {
+        let rest = row.split_off(2);
+        if let Some(table) = tables.get_mut(&pair(row)) {
+            table.columns.push(Column::read(rest, is_mariadb));
+        }
+    }
+    // Of a key with a column that is not whole, or with an expression, no column is taken.
+    let keys = connection.query(format!(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART IS NULL AND NULLABLE <> 'YES' AND COLUMN_NAME IS NOT NULL
+            AND INDEX_TYPE = 'BTREE' FROM information_schema.STATISTICS
+        WHERE {NOT_OWN} AND NON_UNIQUE = 0 ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX"
+    ))?;
+    // Name, columns, and whether they can be taken.
+    type Index = (String, Vec<String>, bool);
+    let mut found: BTreeMap<(String, String), Vec<Index>> = BTreeMap::new();
+    for row in texts(keys) {
+        let [database, table, index, column, fits] = row.try_into().unwrap_or_default();
+        let indexes = found.entry((database, table)).or_default();
+        if indexes.last().is_none_or(|(name, ..)| *name != index) {
+            indexes.push((index, Vec::new(), true));
+        }
+        if let Some((_, columns, fit)) = indexes.last_mut() {
+            columns.push(column);
+            *fit &= fits == "1";
+        }
+    }
+    for (name, indexes) in found {
+        if let Some(table) = tables.get_mut(&name) {
+            table.key =
+                indexes.into_iter().find(|(_, _, fit)| *fit).map(|(_, key, _)| key).unwrap_or_default();
+        }
+    }
+    Ok(tables)
+}
+
+/// Foreign keys through which changes of one table's rows change another's, as texts that are equal if the keys are
+/// but for their own names; `rename`: what databases are called in the texts.
+pub fn cascades(
+    connection: &mut Connection,
+    is_meant: &dyn Fn(&str) -> bool,
+    rename: &dyn Fn(&str) -> String,
+) -> Result<BTreeSet<String>, Error> {
+    let rows = connection.query(
+        "SELECT r.CONSTRAINT_SCHEMA, r.TABLE_NAME, k.REFERENCED_TABLE_SCHEMA, r.REFERENCED_TABLE_NAME,
+            GROUP_CONCAT(k.COLUMN_NAME ORDER BY k.ORDINAL_POSITION), GROUP_CONCAT(k.REFERENCED_COLUMN_NAME ORDER BY k.ORDINAL_POSITION),
+            r.UPDATE_RULE, r.DELETE_RULE
+        FROM information_schema.REFERENTIAL_CONSTRAINTS r JOIN information_schema.KEY_COLUMN_USAGE k
+            ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME
+        WHERE k.REFERENCED_TABLE_NAME IS NOT NULL
+            AND NOT (r.UPDATE_RULE IN ('RESTRICT', 'NO ACTION') AND r.DELETE_RULE IN ('RESTRICT', 'NO ACTION'))
+        GROUP BY r.CONSTRAINT_SCHEMA, r.TABLE_NAME, r.CONSTRAINT_NAME, k.REFERENCED_TABLE_SCHEMA, r.REFERENCED_TABLE_NAME,
+            r.UPDATE_RULE, r.DELETE_RULE",
+    )?;
+    let texts = texts(rows).filter(|row| is_meant(&row[0])).map(|row| {
+        let [child, table, parent, parents, columns, referenced, update, delete] =
+            row.try_into().unwrap_or_default();
+        // Both mean the same.
+        let rule = |rule: String| rule.replace("NO ACTION", "RESTRICT");
+        format!(
+            "`{}`.`{table}` ({columns}) REFERENCES `{}`.`{parents}` ({referenced}) ON UPDATE {} ON DELETE {}",
+            rename(&child),
+            rename(&parent),
+            rule(update),
+            rule(delete)
+        )
+    });
+    Ok(texts.collect())
+}
+
+/// Rows whose values are text; NULL is empty.
+pub fn texts(rows: Rows) -> impl Iterator<Item = Vec<String>> {
+    let text = |value: Option<Vec<u8>>| String::from_utf8_lossy(&value.unwrap_or_default()).into_owned();
+    rows.into_iter().map(move |row| row.into_iter().map(text).collect())
+}
+
+fn pair(row: Vec<Option<Vec<u8>>>) -> (String, String) {
+    let mut texts = texts(vec![row]).flatten();
+    (texts.next().unwrap_or_default(), texts.next().unwrap_or_default())
+}
