@@ -2,13 +2,16 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
 
 import pymysql
 
-from kit.cases import check
+from kit.cases import carry_out, check
+from kit.options import parser
+from kit.server import Server, free_port
 
 # Seconds for the target to have what the source has.
 PATIENCE = 30.0
@@ -124,3 +127,76 @@ def expect_same(source, target, database, renamed=None):
         check(is_virtual or sums[0] == sums[1], f"{database}.{table}: checksum {sums[0]} at the source, {sums[1]} here")
         rows += len(there)
     return rows
+
+
+class FollowingCases:
+    """Cases with two sources and a target. Each has databases of its own, and a source of its own name."""
+
+    def __init__(self, arguments):
+        shutil.rmtree(arguments.directory, ignore_errors=True)
+        self.directory = arguments.directory
+        self.source = Server(os.path.join(arguments.directory, "source"), arguments.plugin_dir)
+        self.other = Server(os.path.join(arguments.directory, "other"), arguments.plugin_dir)
+        self.target = Server(os.path.join(arguments.directory, "target"), arguments.plugin_dir, free_port())
+        self.agent = Agent(arguments.teak, arguments.directory, self.target)
+        self.names = 0
+
+    def begin(self):
+        for server, options in ((self.source, [*SOURCE_OPTIONS, "--server-id=1"]), (self.other, [*SOURCE_OPTIONS, "--server-id=2"]), (self.target, TARGET_OPTIONS)):
+            server.install()
+            server.start(options)
+
+    def end(self):
+        self.agent.kill()
+        for server in (self.source, self.other, self.target):
+            server.kill()
+
+    def recover(self):
+        """After a case that failed."""
+        self.agent.kill()
+        self.source.query("set global binlog_format = row, log_bin_compress = 0", database=None)
+
+    def at(self, statements, server=None, database=None, **settings):
+        """Statements on one connection of the source, or another server."""
+        connection = (server or self.source).connect(database=database, autocommit=True, **settings)
+        with connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+        connection.close()
+
+    def source_keys(self, server=None, **keys):
+        return {"socket": f'"{(server or self.source).socket}"', "start": '"now"', **keys}
+
+    def follow(self, name=None, **keys):
+        """Begins to follow the source under a new name; the name."""
+        self.names += 1
+        name = name or f"s{self.names}"
+        self.agent.configure({name: self.source_keys(**keys)})
+        self.agent.forget()
+        self.agent.start()
+        self.agent.wait_for(f"{name}: follows from")
+        return name
+
+    def arrive(self, name, *databases):
+        """All has come, and SIGTERM ends it."""
+        self.agent.catch_up(name, self.source)
+        rows = sum(expect_same(self.source, self.target, database) for database in databases)
+        check(self.agent.stop() == 0, f"SIGTERM is no end in order: {self.agent.says()}")
+        return rows
+
+    def stops(self, status, *words, **keys):
+        """What follows the last name stops, and says why."""
+        found = self.agent.ended()
+        said = self.agent.says()
+        check(found == status and all(word in said for word in words), f"status {found} instead of {status}, {words}: {said}")
+
+
+def run_cases(kind, about):
+    """The cases of a class of this kind, as a program; its exit status."""
+    arguments = parser(about, names="cases; all without").parse_args()
+    cases = kind(arguments)
+    try:
+        cases.begin()
+        return 1 if carry_out([getattr(cases, name) for name in kind.__dict__ if name.startswith("case_")], arguments.names, recover=cases.recover) else 0
+    finally:
+        cases.end()

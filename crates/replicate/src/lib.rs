@@ -22,7 +22,8 @@
 //! | `events` | events with rows, written anew for a BINLOG statement |
 //! | `session`, `keys` | the session of a statement; rows as errors name them |
 //! | `target` | the connection to the target, transactions, the tables of positions |
-//! | `check`, `status` | `teak replicate check`, `status` |
+//! | `check`, `status`, `verify`, `repair` | `teak replicate check`, `status`, `verify`, `verify --repair` |
+//! | `sides`, `chunks` | source and target as who compares them asks them; rows by ranges of keys |
 //! | `apply`, `follow` | steps carried out; what happens when something fails |
 //!
 //! The design is in docs/design/replicate.md.
@@ -32,6 +33,7 @@
 
 mod apply;
 mod check;
+mod chunks;
 mod claims;
 mod configuration;
 mod dump;
@@ -41,26 +43,32 @@ mod follow;
 mod grants;
 mod keys;
 mod position;
+mod repair;
 mod requirements;
 mod routes;
 mod session;
+mod sides;
 mod statement;
 mod status;
 mod steps;
 mod tables;
 mod target;
+mod verify;
 
 pub use check::CheckError;
 pub use configuration::Wrong;
 pub use dump::{Asked, Beginning, Dump, DumpError, Log, Sent, HEARTBEAT};
 pub use position::{Gtid, Position};
+pub use sides::SideError;
 pub use status::StatusError;
+pub use verify::VerifyError;
 
 use claims::Claims;
 use configuration::Configuration;
 use std::io::Write;
 use std::path::PathBuf;
 use teak_console::{signals, terminal, Status};
+use verify::Wanted;
 
 /// Options of `teak replicate`.
 #[derive(clap::Args, Debug)]
@@ -86,6 +94,17 @@ enum Command {
         /// As a JSON array
         #[arg(long)]
         json: bool,
+    },
+    /// Compare the rows of sources and target, while they are followed or not
+    Verify {
+        #[command(flatten)]
+        file: ConfigurationFile,
+        /// Print the values that differ
+        #[arg(long)]
+        values: bool,
+        /// Make rows of the target that differ those of the source
+        #[arg(long)]
+        repair: bool,
     },
 }
 
@@ -118,6 +137,9 @@ pub enum ReplicateError {
     /// `check` has found something.
     #[error("{0}")]
     Check(#[from] CheckError),
+    /// `verify` has found something.
+    #[error("{0}")]
+    Verify(#[from] VerifyError),
     /// No thread could be made.
     #[error("no thread for a source: {0}")]
     Thread(#[from] std::io::Error),
@@ -133,6 +155,9 @@ impl ReplicateError {
             ReplicateError::Configuration(_) | ReplicateError::NoConfiguration => Status::Usage,
             ReplicateError::Check(CheckError::Found { .. }) => Status::Usage,
             ReplicateError::Check(CheckError::Output(_)) => Status::InputOutput,
+            ReplicateError::Verify(VerifyError::Different(_)) => Status::Other,
+            ReplicateError::Verify(VerifyError::Side { error, .. }) => error.error().status(),
+            ReplicateError::Verify(VerifyError::Output(_)) => Status::InputOutput,
             ReplicateError::Stopped { status, .. } => *status,
             ReplicateError::Thread(_) => Status::Other,
             ReplicateError::Status(StatusError::Target(error)) => error.status(),
@@ -141,13 +166,17 @@ impl ReplicateError {
     }
 }
 
-/// Does what the command line says; `out` is for what `check` and `status` tell.
+/// Does what the command line says; `out` is for what `check`, `status` and `verify` tell.
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ReplicateError> {
     match &arguments.command {
         None => (),
         Some(Command::Check { file }) => return Ok(check::show(&Configuration::read(&file.config)?, out)?),
         Some(Command::Status { file, json }) => {
             return Ok(status::show(&Configuration::read(&file.config)?, *json, out)?)
+        }
+        Some(Command::Verify { file, values, repair }) => {
+            let wanted = Wanted { values: *values, repair: *repair };
+            return Ok(verify::show(&Configuration::read(&file.config)?, wanted, out)?);
         }
     }
     let file = arguments.file.as_ref().ok_or(ReplicateError::NoConfiguration)?;

@@ -18,6 +18,8 @@ pub struct Table {
     /// The names of the columns of its primary key, or of its first key without duplicates and NULLs; empty if it has
     /// none.
     pub key: Vec<String>,
+    /// That key is called so.
+    pub index: String,
     /// It is a sequence, which has one row.
     pub is_sequence: bool,
 }
@@ -34,8 +36,9 @@ pub fn all(connection: &mut Connection, is_meant: &dyn Fn(&str) -> bool) -> Resu
     let mut tables = Tables::new();
     for row in texts(listed).filter(|row| is_meant(&row[0])) {
         let [database, name, engine, kind] = row.try_into().unwrap_or_default();
-        let (columns, key) = Default::default();
-        tables.insert((database, name), Table { engine, columns, key, is_sequence: kind == "SEQUENCE" });
+        let (columns, key, index) = Default::default();
+        let is_sequence = kind == "SEQUENCE";
+        tables.insert((database, name), Table { engine, columns, key, index, is_sequence });
     }
     let is_mariadb = connection.version().contains("MariaDB");
     let columns = connection.query(format!(
@@ -71,8 +74,9 @@ pub fn all(connection: &mut Connection, is_meant: &dyn Fn(&str) -> bool) -> Resu
     }
     for (name, indexes) in found {
         if let Some(table) = tables.get_mut(&name) {
-            table.key =
-                indexes.into_iter().find(|(_, _, fit)| *fit).map(|(_, key, _)| key).unwrap_or_default();
+            if let Some((index, key, _)) = indexes.into_iter().find(|(_, _, fit)| *fit) {
+                (table.index, table.key) = (index, key);
+            }
         }
     }
     Ok(tables)

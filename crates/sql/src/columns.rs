@@ -90,9 +90,47 @@ impl Column {
         shown + &charset.unwrap_or_default()
     }
 
-    /// Whether the dump decides its value. Columns that are computed when they are read are not in the dump, nor are
-    /// the times of versions.
-    fn is_compared(&self) -> bool {
+    /// Whether a statement can give it a value.
+    pub fn is_given(&self) -> bool {
+        self.expression.is_none()
+    }
+
+    /// An expression whose text, if nothing converts it, [`Column::literal`] makes the same value of.
+    pub fn exactly(&self) -> Vec<u8> {
+        let name = quoted_name(&self.name);
+        match self.kind.as_str() {
+            "timestamp" => name,
+            _ if self.charset.is_some() && !matches!(self.kind.as_str(), "enum" | "set") => {
+                [b"CAST(", &name[..], b" AS BINARY)"].concat()
+            }
+            _ if self.is_large() => name,
+            _ => self.value(),
+        }
+    }
+
+    /// The value whose text was asked for by [`Column::exactly`], as a statement has it under every `sql_mode`.
+    pub fn literal(&self, text: Option<&[u8]>) -> Vec<u8> {
+        let Some(text) = text else { return b"NULL".to_vec() };
+        const NUMBERS: &[&str] =
+            &["tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "bit", "enum", "set", "year"];
+        match (self.kind.as_str(), &self.charset) {
+            // An exponent makes it a number of double precision.
+            ("float" | "double" | "real", _) => match text.contains(&b'e') {
+                true => text.to_vec(),
+                false => [text, b"e0"].concat(),
+            },
+            (kind, _) if NUMBERS.contains(&kind) => text.to_vec(),
+            (_, Some(charset)) => format!("_{charset} x'{}'", hex(text)).into_bytes(),
+            ("date" | "time" | "datetime" | "timestamp" | "uuid" | "inet6" | "inet4", _) => {
+                [b"'", text, b"'"].concat()
+            }
+            _ => format!("x'{}'", hex(text)).into_bytes(),
+        }
+    }
+
+    /// Whether rows are compared by it: not by columns that are computed when they are read, nor by the times of
+    /// versions. Of the others the dump decides the value.
+    pub fn is_compared(&self) -> bool {
         !(self.extra.contains("VIRTUAL") || self.is_time_of_version())
     }
 
@@ -201,6 +239,11 @@ pub fn scratch(table: &[u8], columns: &[Column]) -> Vec<u8> {
 
 /// The statement that counts the rows of a table, whose name has its quotes, and adds up their numbers.
 pub fn sum(table: &[u8], columns: &[Column]) -> Vec<u8> {
+    [b"SELECT COUNT(*), SUM(", &number(columns)[..], b") FROM ", table].concat()
+}
+
+/// The expression whose value is the number of a row.
+pub fn number(columns: &[Column]) -> Vec<u8> {
     let compared: Vec<&Column> = columns.iter().filter(|column| column.is_compared()).collect();
     let mut parts: Vec<Vec<u8>> = vec![b"'|'".to_vec()];
     parts.extend(compared.iter().map(|column| column.value()));
@@ -212,13 +255,8 @@ pub fn sum(table: &[u8], columns: &[Column]) -> Vec<u8> {
     if parts.len() == 1 {
         parts.push(b"''".to_vec());
     }
-    [
-        b"SELECT COUNT(*), SUM(CAST(CONV(LEFT(MD5(CONCAT_WS(",
-        &parts.join(&b","[..])[..],
-        b")), 16), 16, 10) AS UNSIGNED)) FROM ",
-        table,
-    ]
-    .concat()
+    let digest = [b"MD5(CONCAT_WS(", &parts.join(&b","[..])[..], b"))"].concat();
+    [b"CAST(CONV(LEFT(", &digest[..], b", 16), 16, 10) AS UNSIGNED)"].concat()
 }
 
 #[cfg(test)]
@@ -281,6 +319,28 @@ mod tests {
         ] {
             assert_eq!(of_kind("a", kind, charset).type_of_values(), shown);
         }
+    }
+
+    #[test]
+    fn values_are_literals() {
+        for (kind, charset, text, wanted) in [
+            ("int", None, "-5", "-5"),
+            ("double", None, "1.5", "1.5e0"),
+            ("float", None, "1e-30", "1e-30"),
+            ("enum", Some("latin1"), "3", "3"),
+            ("varchar", Some("latin1"), "a'", "_latin1 x'6127'"),
+            ("varbinary", None, "a", "x'61'"),
+            ("point", None, "a", "x'61'"),
+            ("datetime", None, "2024-01-01 00:00:00", "'2024-01-01 00:00:00'"),
+        ] {
+            let literal = of_kind("a", kind, charset).literal(Some(text.as_bytes()));
+            assert_eq!(String::from_utf8(literal).unwrap(), wanted);
+        }
+        assert_eq!(of_kind("a", "int", None).literal(None), b"NULL");
+        let exactly = |kind: &str, charset| String::from_utf8(of_kind("a", kind, charset).exactly()).unwrap();
+        assert_eq!(exactly("enum", Some("latin1")), "(`a`+0)");
+        assert_eq!(exactly("text", Some("latin1")), "CAST(`a` AS BINARY)");
+        assert_eq!((exactly("timestamp", None), exactly("blob", None)), ("`a`".into(), "`a`".into()));
     }
 
     #[test]

@@ -4,79 +4,23 @@
 usage: replicate.py [CASE...]
 """
 
-import json
 import os
 import random
-import shutil
-import subprocess
 import sys
 
 import pymysql
 
-from kit.agent import SOURCE_OPTIONS, TARGET_OPTIONS, Agent, expect_same
-from kit.cases import carry_out, check
+from kit.agent import TARGET_OPTIONS, Agent, FollowingCases, expect_same, run_cases
+from kit.cases import check
 from kit.columns import COLUMNS
-from kit.options import parser, seed
-from kit.server import Server, free_port
+from kit.options import seed
 
 USAGE, DAMAGE, SERVER = 2, 3, 5
 STATEMENTS = 120
 
 
-class Cases:
-    """Each has databases of its own, and a source of its own name."""
-
-    def __init__(self, arguments):
-        shutil.rmtree(arguments.directory, ignore_errors=True)
-        self.directory = arguments.directory
-        self.source = Server(os.path.join(arguments.directory, "source"), arguments.plugin_dir)
-        self.other = Server(os.path.join(arguments.directory, "other"), arguments.plugin_dir)
-        self.target = Server(os.path.join(arguments.directory, "target"), arguments.plugin_dir, free_port())
-        self.agent = Agent(arguments.teak, arguments.directory, self.target)
-        self.names = 0
-
-    def begin(self):
-        for server, options in ((self.source, [*SOURCE_OPTIONS, "--server-id=1"]), (self.other, [*SOURCE_OPTIONS, "--server-id=2"]), (self.target, TARGET_OPTIONS)):
-            server.install()
-            server.start(options)
-
-    def end(self):
-        self.agent.kill()
-        for server in (self.source, self.other, self.target):
-            server.kill()
-
-    def recover(self):
-        """After a case that failed."""
-        self.agent.kill()
-        self.source.query("set global binlog_format = row, log_bin_compress = 0", database=None)
-
-    def at(self, statements, server=None, database=None, **settings):
-        """Statements on one connection of the source, or another server."""
-        connection = (server or self.source).connect(database=database, autocommit=True, **settings)
-        with connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-        connection.close()
-
-    def source_keys(self, server=None, **keys):
-        return {"socket": f'"{(server or self.source).socket}"', "start": '"now"', **keys}
-
-    def follow(self, name=None, **keys):
-        """Begins to follow the source under a new name; the name."""
-        self.names += 1
-        name = name or f"s{self.names}"
-        self.agent.configure({name: self.source_keys(**keys)})
-        self.agent.forget()
-        self.agent.start()
-        self.agent.wait_for(f"{name}: follows from")
-        return name
-
-    def arrive(self, name, *databases):
-        """All has come, and SIGTERM ends it."""
-        self.agent.catch_up(name, self.source)
-        rows = sum(expect_same(self.source, self.target, database) for database in databases)
-        check(self.agent.stop() == 0, f"SIGTERM is no end in order: {self.agent.says()}")
-        return rows
+class Cases(FollowingCases):
+    """Of following."""
 
     def case_values_of_all_types_arrive(self):
         source = random.Random(seed())
@@ -229,12 +173,6 @@ class Cases:
         self.arrive(name, "st")
         place = self.target.query(f"select log_file, log_position, source_time > now() - interval 1 hour from teak_replicate.position where source = '{name}'")[0]
         check(place == (*self.source.query("show master status")[0][:2], 1), f"{place}")
-
-    def stops(self, status, *words, **keys):
-        """What follows the last name stops, and says why."""
-        found = self.agent.ended()
-        said = self.agent.says()
-        check(found == status and all(word in said for word in words), f"status {found} instead of {status}, {words}: {said}")
 
     def case_rows_that_do_not_fit_stop_the_source(self):
         both = ["create table bad.t (id int, n bigint unsigned, v varchar(10), primary key (n, id), unique u (v))", "create table bad.k (a int, b int)", "create table bad.c (a int)",
@@ -451,116 +389,6 @@ class Cases:
         self.at(["drop table once.a"])
         self.stops(SERVER, "DROP TABLE `once`.`a`", "1051")
 
-    def status(self):
-        """What `teak replicate status` tells, by the names of sources."""
-        told = subprocess.run([self.agent.teak, "replicate", "status", "--config", self.agent.config, "--json"], capture_output=True, check=True)
-        return {source["source"]: source for source in json.loads(told.stdout)}
-
-    def case_the_status_tells_how_far_a_source_is(self):
-        name = self.follow()
-        self.at(["create database stat", "create table stat.t (a int)"])
-        self.agent.catch_up(name, self.source)
-        status = self.status()[name]
-        file, position = self.source.query("show master status")[0][:2]
-        check((status["is_followed"], status["seconds_behind"], status["log_file"], status["log_position"]) == (True, 0, file, position), f"{status}")
-        check(status["gtid"] and set(status["gtid"].split(",")) == set(status["source_gtid"].split(",")), f"{status}")
-        check(self.agent.stop() == 0, "SIGTERM is no end in order")
-        self.at(["insert into stat.t values (1)"])
-        status = self.status()[name]
-        check(not status["is_followed"] and status["gtid"] != status["source_gtid"], f"{status}")
-        text = subprocess.run([self.agent.teak, "replicate", "status", "--config", self.agent.config], capture_output=True, check=True).stdout.decode()
-        check(text.startswith(f"{name}: not followed, at ") and text.endswith(" s behind\n"), text)
-        self.agent.configure({"none": {"socket": '"/nowhere"', "start": '"now"'}})
-        status = self.status()["none"]
-        check(status["gtid"] is None and "/nowhere" in status["source_error"], f"{status}")
-        done = subprocess.run([self.agent.teak, "replicate"], capture_output=True, check=False)
-        check(done.returncode == USAGE and b"--config" in done.stderr, f"{done}")
-
-    def checked(self):
-        """What `teak replicate check` says, and its status."""
-        done = subprocess.run([self.agent.teak, "replicate", "check", "--config", self.agent.config], capture_output=True, check=False)
-        return done.returncode, done.stdout.decode() + done.stderr.decode()
-
-    def line_of(self, text):
-        """The first line of the configuration that has it."""
-        with open(self.agent.config, encoding="utf-8") as config:
-            return next(number for number, line in enumerate(config, 1) if text in line)
-
-    def case_a_configuration_is_checked(self):
-        self.agent.configure({"ck": self.source_keys(colour=1)})
-        status, said = self.checked()
-        check(status == USAGE and f"replicate.toml:{self.line_of('colour')}: unknown field" in said, said)
-        both = ["create database ck", "create table ck.t (a int primary key, b varchar(9))", "create table ck.p (a int primary key)",
-                "create table ck.c (a int, foreign key (a) references ck.p (a) on delete cascade)"]
-        self.at([*both, "create table ck.missing (a int primary key)", "create table ck.keyless (a int)"])
-        self.at([*both[:3], "create table ck.c (a int)", "create table ck.keyless (a bigint, b int)", "alter table ck.t modify b varchar(10)",
-                 "create event ck.ev on schedule every 1 day do select 1"], server=self.target)
-        self.agent.configure({"ck": self.source_keys(databases='["ck"]', server_id=1)})
-        status, said = self.checked()
-        for words in ("ck: server_id 1 is its own", "`ck`.`t` column b is varchar(9)", "`ck`.`missing` is not in the target", "warning: ck: `ck`.`keyless` has no key",
-                      "`ck`.`keyless` has 1 columns at the source, and 2", "in no log, and the target has it not: `ck`.`c` (a) REFERENCES", "warning: ck: the event `ck`.`ev`"):
-            check(status == USAGE and words in said, f"{words}: {said}")
-        self.agent.forget()
-        self.agent.start()
-        self.stops(USAGE, "ck: stopped: source: server_id 1 is its own")
-        # Patterns, places in the log, settings.
-        for keys, text, words in (({"databases": '["ck", "nowhere*"]'}, "databases", "no database is called nowhere*"), ({"start": '"0-1-999999"', "databases": '["ck"]'}, "start", "1236")):
-            self.agent.configure({"ck": self.source_keys(**keys)})
-            status, said = self.checked()
-            check(status == USAGE and f"replicate.toml:{self.line_of(text)}: error: ck: " in said and words in said, said)
-        for variable, here in (("binlog_format", "mixed"), ("slave_run_triggers_for_rbr", "yes")):
-            server = self.target if variable.startswith("slave") else self.source
-            before = server.query(f"select @@global.{variable}", database=None)[0][0]
-            server.query(f"set global {variable} = {here}", database=None)
-            self.agent.configure({"ck": self.source_keys(databases='["ck"]')})
-            status, said = self.checked()
-            check(status == USAGE and f"{variable} is {here.upper()}" in said, said)
-            self.agent.forget()
-            self.agent.start()
-            self.stops(USAGE, "ck: stopped: ", f"{variable} is {here.upper()}")
-            server.query(f"set global {variable} = {before}", database=None)
-        self.at(["drop table ck.missing, ck.keyless, ck.c"])
-        self.at(["drop table ck.keyless, ck.c", "drop event ck.ev", "alter table ck.t modify b varchar(9)"], server=self.target)
-        self.at(["set global max_allowed_packet = 16 * 1024 * 1024"])
-        status, said = self.checked()
-        check((status, said) == (0, "no errors, 0 warnings\n"), said)
-
-    def case_accounts_are_checked(self):
-        self.at(["create database if not exists ca", "create user if not exists some@localhost", "grant replication slave on *.* to some@localhost"])
-        self.at(["create user if not exists some@localhost", "grant select, insert on ca.* to some@localhost", "create database if not exists ca"], server=self.target)
-        self.agent.configure({"ca": self.source_keys(user='"some"', databases='["ca"]')}, user='"some"')
-        status, said = self.checked()
-        for words in ("target: the account has not BINLOG REPLAY", "SUPER ON *.*", "ON teak_replicate.*", "has not BINLOG MONITOR", "that the account sees is called ca", "no SELECT on"):
-            check(status == USAGE and words in said, f"{words}: {said}")
-        self.agent.configure({"ca": self.source_keys(socket='"/nowhere"')})
-        status, said = self.checked()
-        check(status == USAGE and ": error: ca: " in said and "/nowhere" in said, said)
-
-    def case_no_table_is_of_two_sources(self):
-        for server in (self.source, self.other, self.target):
-            self.at(["create database if not exists both1", "create table both1.t (a int primary key)"], server=server)
-        self.at(["create database two2"], server=self.other)
-        self.at(["create table both1.u (a int primary key)"], server=self.target)
-        keys = {"b1": self.source_keys(databases='["both1"]'), "b2": self.source_keys(server=self.other, databases='["two2"]', rename_databases='{ "two2" = "both1" }')}
-        # Such as come later are seen with their first rows.
-        self.agent.configure(keys)
-        self.agent.forget()
-        self.agent.start()
-        for name in keys:
-            self.agent.wait_for(f"{name}: follows from")
-        self.at(["set sql_log_bin = 0", "create table both1.u (a int primary key)", "set sql_log_bin = 1", "insert into both1.u values (1)"])
-        self.agent.catch_up("b1", self.source)
-        self.at(["set sql_log_bin = 0", "create table two2.u (a int primary key)", "set sql_log_bin = 1", "insert into two2.u values (2)"], server=self.other)
-        self.agent.wait_for("b2: stopped: ")
-        check("`both1`.`u` of the target is a table of the source b1 as well" in self.agent.says(), self.agent.says())
-        check(self.agent.stop() != 0, "a source has stopped, and the end is in order")
-        status, said = self.checked()
-        check(status == USAGE and "b2: `two2`.`u` and a table of b1 are one in the target, `both1`.`u`" in said, said)
-        self.agent.forget()
-        self.agent.start()
-        self.agent.wait_for("is a table of the source")
-        self.agent.stop()
-
     def case_a_position_that_somebody_moves_stops_the_source(self):
         name = self.follow()
         self.at(["create database mo", "create table mo.t (a int)"])
@@ -571,16 +399,5 @@ class Cases:
         check(self.target.query("select count(*) from mo.t", database=None)[0][0] == 0, "the row is there")
 
 
-def main():
-    arguments = parser(__doc__, names="cases; all without").parse_args()
-    cases = Cases(arguments)
-    holders = [getattr(cases, name) for name in Cases.__dict__ if name.startswith("case_")]
-    try:
-        cases.begin()
-        return 1 if carry_out(holders, arguments.names, recover=cases.recover) else 0
-    finally:
-        cases.end()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(Cases, __doc__))
