@@ -108,8 +108,8 @@ impl Sides {
         })
     }
 
-    /// Waits until the target has what the source's log has now. False: it does not get it, as nobody follows the source
-    /// or the position stands still; or a signal came.
+    /// Waits until the target has what the source's log has now. False: it does not get it, as nobody follows the
+    /// source or the position stands still; or a signal came.
     pub fn catch_up(&mut self) -> Result<bool, SideError> {
         let wanted = newest(&mut self.source, self.family).map_err(SideError::Source)?.unwrap_or_default();
         let place = self.place_of_source();

@@ -6,8 +6,8 @@
 //! suspects      ─> the source, then the target once it has what the source's log had, then the source again
 //! ```
 //!
-//! A suspect whose row was the same at the source both times, and is another one in the target at a position between, is
-//! taken for a difference if that is so several times on end. One that is as one of the two is none. All others are
+//! A suspect whose row was the same at the source both times, and is another one in the target at a position between,
+//! is taken for a difference if that is so several times on end. One that is as one of the two is none. All others are
 //! looked at again.
 
 use crate::chunks::{Key, Range, Shape, Sum};
@@ -32,8 +32,8 @@ const ATTEMPTS: u32 = 10;
 const MORE_ATTEMPTS: u32 = 40;
 /// And so often a table whose definition changes meanwhile.
 const TABLE_ATTEMPTS: u32 = 3;
-/// How often in a row a difference must have been seen: a row that comes and goes all the time may be gone at the source
-/// twice, and be there in between.
+/// How often in a row a difference must have been seen: a row that comes and goes all the time may be gone at the
+/// source twice, and be there in between.
 const CERTAIN: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(10);
 /// So many differences of a table are told one by one.
