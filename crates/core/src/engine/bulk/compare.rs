@@ -203,14 +203,17 @@ impl IndexCheck {
         Ok(self.wanted.iter().zip(found.into_inner()).map(count).collect())
     }
 
-    /// Gives `each` what differs, part by part in the order of keys, until it returns `false`, which ends the part. For
-    /// a check with memory to sort.
+    /// Gives `each` what differs, part by part in the order of keys, until it returns `false`, which ends the part.
+    ///
+    /// # Panics
+    /// If the check has no memory to sort: it has sums only, and would say that nothing differs.
     pub fn differences(
         self,
         txn: &mut Transaction,
         mut each: impl FnMut(usize, Difference<'_>) -> Result<bool>,
         watch: impl Fn(u64) -> Result<()> + Sync,
     ) -> Result<()> {
+        assert!(self.sort_bytes.is_some(), "differences of sums");
         let IndexCheck { trees, wanted, .. } = self;
         let watch = Watch::new(&watch);
         for (part, (tree, wanted)) in trees.iter().zip(wanted).enumerate() {
