@@ -1,15 +1,20 @@
 //! Applies the steps of a log in the target: transactions with their rows, statements that change definitions.
+//! `copied.rs` has what that has to do with tables that are being copied.
+
+mod copied;
 
 use crate::configuration::SourcePlan;
-use crate::events::Gathered;
+use crate::copying::Copying;
+use crate::events::{Gathered, TooLong};
 use crate::failure::Failure;
 use crate::keys;
 use crate::position::{Gtid, Position};
 use crate::session;
+use crate::sides::LogPlace;
 use crate::statement::{Definition, Object, Repeat};
 use crate::steps::{self, Step, Steps};
 use crate::target::{Intent, Place, Target};
-use teak_binlog::{Body, Decoder, Event, Limits, Query, Rows, HEADER_BYTES};
+use teak_binlog::{Body, Decoder, Event, Limits, Query, Row, Rows, HEADER_BYTES};
 use teak_client::Error;
 use teak_console::{terminal, Status};
 use teak_sql::quoting::quoted_name;
@@ -72,11 +77,23 @@ pub struct Applier<'p> {
     /// The statement that was noted is of one of them.
     ends_intent: bool,
     committed: u64,
+    /// Tables of which not all rows are there.
+    copying: Copying,
+    /// All before it in the log was applied.
+    place: Option<LogPlace>,
+    /// The end of the last transaction.
+    ended: Option<LogPlace>,
 }
 
 impl<'p> Applier<'p> {
     /// From a position on, which the target has.
-    pub fn new(source: &'p SourcePlan, target: Target<'p>, position: Position, care: Care) -> Applier<'p> {
+    pub fn new(
+        source: &'p SourcePlan,
+        target: Target<'p>,
+        position: Position,
+        care: Care,
+        copying: Copying,
+    ) -> Applier<'p> {
         let gathered = Gathered::new(target.longest_packet());
         Applier {
             source,
@@ -91,6 +108,9 @@ impl<'p> Applier<'p> {
             last: None,
             ends_intent: false,
             committed: 0,
+            copying,
+            place: None,
+            ended: None,
         }
     }
 
@@ -101,7 +121,13 @@ impl<'p> Applier<'p> {
 
     /// Applies an event of the source's log, as it was sent.
     pub fn sent(&mut self, sent: &Received<'_, '_>, decoder: &mut Decoder) -> Result<(), Failure> {
-        let Body::TransactionPayload(payload) = &sent.event.body else { return self.event(sent) };
+        let Body::TransactionPayload(payload) = &sent.event.body else {
+            self.event(sent)?;
+            if self.gtid.is_none() && !sent.file.is_empty() {
+                self.place = Some((sent.file.to_string(), sent.end));
+            }
+            return Ok(());
+        };
         let log = |error: &dyn std::fmt::Display| Failure::Final(format!("source: {error}"), Status::Damage);
         let mut events = payload.events(&Limits::default()).map_err(|problem| log(&problem))?;
         while let Some(bytes) = events.next_event().map_err(|problem| log(&problem))? {
@@ -200,19 +226,15 @@ impl<'p> Applier<'p> {
     fn rows(&mut self, sent: &Received<'_, '_>, rows: &Rows<'_>) -> Result<(), Failure> {
         let header = &sent.event.header;
         if self.source.routes.follows(rows.table.database.as_bytes()) {
-            if self.care == Care::Each && self.prepared.is_none() {
+            let database = self.source.routes.text_name_of(&rows.table.database);
+            if let Some(part) = self.copying.part(&database, &rows.table.name) {
+                self.some_rows(sent, rows, part)?;
+            } else if self.care == Care::Each && self.prepared.is_none() {
                 self.one_by_one(sent, rows)?;
             } else {
                 let mut full = Vec::new();
                 let taken = self.gathered.rows(header, rows, &mut |statement| full.push(statement));
-                taken.map_err(|long| {
-                    let table = rows.table.quoted_name();
-                    let why = format!(
-                        "a row of {} bytes is longer than the target's max_allowed_packet",
-                        long.bytes
-                    );
-                    self.stop(format!("table {table}: {why} allows"))
-                })?;
+                taken.map_err(|long| self.too_long(rows, &long))?;
                 for statement in full {
                     self.add(statement)?;
                 }
@@ -222,6 +244,12 @@ impl<'p> Applier<'p> {
             0 => Ok(()),
             _ => self.end_of_rows(),
         }
+    }
+
+    fn too_long(&self, rows: &Rows<'_>, long: &TooLong) -> Failure {
+        let (table, bytes) = (rows.table.quoted_name(), long.bytes);
+        let why = "is longer than the target's max_allowed_packet allows";
+        self.stop(format!("table {table}: a row of {bytes} bytes {why}"))
     }
 
     fn end_of_rows(&mut self) -> Result<(), Failure> {
@@ -237,22 +265,28 @@ impl<'p> Applier<'p> {
         while let Some(row) = each.next() {
             let row = row.map_err(|error| self.stop(error.to_string()))?;
             let to = images.len() - each.images_left().len();
-            if let Some(statement) = self.gathered.row(&sent.event.header, rows, &images[from..to]) {
-                if let Err(error) = self.target.carry_out(&statement) {
-                    if error.code() == Some(UNKNOWN) {
-                        let table = rows.table.quoted_name();
-                        return Err(self.stop(format!("table {table}: target: {error}: {ELSEWHERE}")));
-                    }
-                    let here = self.source.routes.renamed(&rows.table);
-                    let columns = self.target.key_columns(here.as_ref().unwrap_or(&rows.table));
-                    let row = keys::shown(&row, &columns);
-                    let what = format!("{}, table {}, {row}", self.gtid(), rows.table.quoted_name());
-                    return Err(Failure::of_target(&error, || what));
-                }
+            if let Some(statement) =
+                self.gathered.row(&sent.event.header, rows, rows.change, &images[from..to])
+            {
+                self.one_row(&statement, &row, rows)?;
             }
             from = to;
         }
         Ok(())
+    }
+
+    /// Carries out the statement of a row; an error names it.
+    fn one_row(&mut self, statement: &[u8], row: &Row<'_>, rows: &Rows<'_>) -> Result<(), Failure> {
+        let Err(error) = self.target.carry_out(statement) else { return Ok(()) };
+        if error.code() == Some(UNKNOWN) {
+            let table = rows.table.quoted_name();
+            return Err(self.stop(format!("table {table}: target: {error}: {ELSEWHERE}")));
+        }
+        let here = self.source.routes.renamed(&rows.table);
+        let columns = self.target.key_columns(here.as_ref().unwrap_or(&rows.table));
+        let row = keys::shown(row, &columns);
+        let what = format!("{}, table {}, {row}", self.gtid(), rows.table.quoted_name());
+        Err(Failure::of_target(&error, || what))
     }
 
     fn add(&mut self, statement: Vec<u8>) -> Result<(), Failure> {
@@ -305,6 +339,7 @@ impl<'p> Applier<'p> {
         self.joined += 1;
         self.ends_intent |= noted;
         let (file, time) = (sent.file.to_string(), sent.event.header.time);
+        self.ended = Some((file.clone(), sent.end));
         self.last = Some(Place { file, position: sent.end, time });
         if self.joined >= JOINED || self.care == Care::Each || noted {
             self.commit()?;
@@ -354,6 +389,7 @@ impl<'p> Applier<'p> {
         let text = text.ok_or_else(|| {
             self.stop("a view or a routine that names a renamed database: that is not built yet".into())
         })?;
+        let copied = self.copies_before(query, definition)?;
         let before = self.definitions(query, definition)?;
         let attempt = match self.target.intent().cloned() {
             Some(intent) if intent.gtid != gtid => {
@@ -364,11 +400,11 @@ impl<'p> Applier<'p> {
             Some(intent) => match definition.repeat {
                 Repeat::ByDefinitions if intent.before != before => {
                     self.say(&format!("{gtid}: its statement was carried out already"));
-                    return Ok(());
+                    return self.copies_after(&copied);
                 }
                 Repeat::ByMark if !self.target.has_mark()? => {
                     self.say(&format!("{gtid}: its statement was carried out already"));
-                    return Ok(());
+                    return self.copies_after(&copied);
                 }
                 Repeat::Unclear => return Err(self.unclear()),
                 _ => Attempt::Repeated,
@@ -381,7 +417,8 @@ impl<'p> Applier<'p> {
                 Attempt::First
             }
         };
-        self.carry_out(event, query, definition, &text, attempt)
+        self.carry_out(event, query, definition, &text, attempt)?;
+        self.copies_after(&copied)
     }
 
     fn carry_out(

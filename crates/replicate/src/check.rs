@@ -1,6 +1,7 @@
 //! `teak replicate check`: asks the servers of a configuration whether it can be carried out, and changes nothing.
 //! What is an error and what a warning is in docs/replicate.md.
 
+use crate::chunk_reader::refusal;
 use crate::configuration::{Configuration, SourcePlan, Start};
 use crate::dump::{family_of, newest};
 use crate::grants::Grants;
@@ -41,6 +42,27 @@ enum Weight {
 }
 
 use Weight::{Error as Wrong, Warning};
+
+/// How far a source was applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// All of it: both sides should be the same.
+    Same,
+    /// What is not applied yet may be what makes them the same.
+    Behind,
+    /// Its tables are to be copied.
+    ToCopy,
+}
+
+impl Progress {
+    /// Of what is not the same.
+    fn weight(self) -> Weight {
+        match self {
+            Progress::Behind => Warning,
+            Progress::Same | Progress::ToCopy => Wrong,
+        }
+    }
+}
 
 /// What was found, each with a line of the configuration.
 #[derive(Debug, Default)]
@@ -183,8 +205,12 @@ impl Check<'_> {
             Some(position) => has_all(position, &newest(&mut connection, family)?.unwrap_or_default()),
             None => true,
         };
-        // What is not applied yet may be what makes both sides the same.
-        self.tables(plan, &mut connection, if current { Wrong } else { Warning })
+        let progress = match (current, &begun.position, &plan.start) {
+            (_, None, Start::Copy) => Progress::ToCopy,
+            (true, ..) => Progress::Same,
+            (false, ..) => Progress::Behind,
+        };
+        self.tables(plan, &mut connection, progress)
     }
 
     /// Variables of a source that do no harm by themselves.
@@ -199,7 +225,11 @@ impl Check<'_> {
             Ok::<_, Error>(connection.value(format!("SELECT @@GLOBAL.{name}"))?.unwrap_or_default())
         };
         let image = value("binlog_row_image")?;
-        if image != "FULL" {
+        if image != "FULL" && plan.start == Start::Copy {
+            let why =
+                format!("{name}: binlog_row_image is {image}, and must be FULL while tables are copied");
+            self.findings.add(line, Wrong, why);
+        } else if image != "FULL" {
             let why =
                 format!("{name}: binlog_row_image is {image}: a REPLACE leaves here what it does not name");
             self.findings.add(line, Warning, why);
@@ -283,7 +313,7 @@ impl Check<'_> {
         let text = match (position, &plan.start) {
             (Some(position), _) => position,
             (None, Start::Gtid(text)) => text,
-            (None, Start::Now | Start::File { .. }) => return,
+            (None, Start::Now | Start::Copy | Start::File { .. }) => return,
         };
         let beginning = match Position::parse(text, family) {
             Ok(Position::MySql(set)) => Beginning::MySql(set.to_bytes()),
@@ -327,7 +357,7 @@ impl Check<'_> {
         &mut self,
         plan: &SourcePlan,
         connection: &mut Connection,
-        weight: Weight,
+        progress: Progress,
     ) -> Result<(), Error> {
         let (name, line) = (&plan.name, plan.lines.table);
         let follows = |database: &str| plan.routes.follows(database.as_bytes());
@@ -347,23 +377,22 @@ impl Check<'_> {
                 self.findings.add(line, Wrong, why);
             }
             let Some(here) = &self.target else { continue };
-            match here.tables.get(&ours) {
-                None => self.findings.add(
-                    line,
-                    weight,
-                    format!("{shown} is not in the target, as `{}`.`{table}`", ours.0),
-                ),
-                Some(table) => {
-                    for why in differences(there, table, &here.engines) {
-                        self.findings.add(line, weight, format!("{shown} {why}"));
-                    }
+            let found = match (here.tables.get(&ours), progress) {
+                (None, Progress::ToCopy) => refusal(there).into_iter().collect(),
+                (Some(_), Progress::ToCopy) => {
+                    vec![format!("is to be copied, and `{}`.`{table}` is there already", ours.0)]
                 }
+                (None, _) => vec![format!("is not in the target, as `{}`.`{table}`", ours.0)],
+                (Some(table), _) => differences(there, table, &here.engines),
+            };
+            for why in found {
+                self.findings.add(line, progress.weight(), format!("{shown} {why}"));
             }
             if !databases.contains(&ours.0) {
                 databases.push(ours.0);
             }
         }
-        self.actions(plan, connection, &databases, weight)
+        self.actions(plan, connection, &databases, progress)
     }
 
     /// What acts by itself in the target, and what the account may not do there.
@@ -372,15 +401,16 @@ impl Check<'_> {
         plan: &SourcePlan,
         connection: &mut Connection,
         databases: &[String],
-        weight: Weight,
+        progress: Progress,
     ) -> Result<(), Error> {
         let (name, line) = (&plan.name, plan.lines.table);
         let follows = |database: &str| plan.routes.follows(database.as_bytes());
+        let weight = progress.weight();
         let theirs = tables::cascades(connection, &follows, &|database| plan.routes.text_name_of(database))?;
         let Some(here) = &mut self.target else { return Ok(()) };
         let is_ours = |database: &str| databases.iter().any(|one| one == database);
         let ours = tables::cascades(&mut here.connection, &is_ours, &|database| database.into())?;
-        for key in theirs.difference(&ours) {
+        for key in theirs.difference(&ours).filter(|_| progress != Progress::ToCopy) {
             let why = format!(
                 "{name}: what this does at the source is in no log, and the target has it not: {key}"
             );

@@ -55,6 +55,12 @@ impl Shape {
         Shape { columns: table.columns.clone(), key: table.key.iter().filter_map(column).collect(), hint }
     }
 
+    /// The same with ranges of one of its columns.
+    pub fn by(table: &Table, column: &Column) -> Shape {
+        let whole = Shape::of(table);
+        Shape { key: vec![column.clone()], ..whole }
+    }
+
     /// Whether rows can be told apart.
     pub fn has_key(&self) -> bool {
         !self.key.is_empty()

@@ -125,7 +125,7 @@ impl Gathered {
             self.flush(out);
         }
         if self.maps.len() + images.len() + HEAD <= self.longest {
-            self.event(header, rows, images);
+            self.event(header, rows, rows.change, images);
             return Ok(());
         }
         // Too many for one statement: as many at once as it can have.
@@ -137,26 +137,52 @@ impl Gathered {
                 if to == from {
                     return Err(TooLong { bytes: end - from });
                 }
-                self.event(header, rows, &images[from..to]);
+                self.event(header, rows, rows.change, &images[from..to]);
                 self.flush(out);
                 from = to;
             }
             to = end;
         }
-        self.event(header, rows, &images[from..]);
+        self.event(header, rows, rows.change, &images[from..]);
         Ok(())
     }
 
-    /// One row, from one place to another of the images, as a statement of its own.
-    pub fn row(&mut self, header: &Header, rows: &Rows<'_>, images: &[u8]) -> Option<Vec<u8>> {
+    /// One row, with the bytes of its images, as a statement of its own.
+    pub fn row(
+        &mut self,
+        header: &Header,
+        rows: &Rows<'_>,
+        change: Change,
+        images: &[u8],
+    ) -> Option<Vec<u8>> {
         let mut made = None;
-        self.event(header, rows, images);
+        self.event(header, rows, change, images);
         self.flush(&mut |statement| made = Some(statement));
         made
     }
 
-    fn event(&mut self, header: &Header, rows: &Rows<'_>, images: &[u8]) {
-        let kind = match rows.change {
+    /// One row among others; a statement that is full goes to `out`. Of a change of an update its coming or its going
+    /// alone may be taken.
+    pub fn some_row(
+        &mut self,
+        header: &Header,
+        rows: &Rows<'_>,
+        change: Change,
+        images: &[u8],
+        out: &mut dyn FnMut(Vec<u8>),
+    ) -> Result<(), TooLong> {
+        if self.maps.len() + self.rows.len() + images.len() + HEAD > ENOUGH.min(self.longest) {
+            self.flush(out);
+        }
+        if self.maps.len() + images.len() + HEAD > self.longest {
+            return Err(TooLong { bytes: images.len() });
+        }
+        self.event(header, rows, change, images);
+        Ok(())
+    }
+
+    fn event(&mut self, header: &Header, rows: &Rows<'_>, change: Change, images: &[u8]) {
+        let kind = match change {
             Change::Write => WRITE_ROWS_V1,
             Change::Update => UPDATE_ROWS_V1,
             Change::Delete => DELETE_ROWS_V1,
@@ -171,7 +197,7 @@ impl Gathered {
                 head.extend_from_slice(&(many as u16).to_le_bytes());
             }
         }
-        let (old, new): (&[u8], &[u8]) = match rows.change {
+        let (old, new): (&[u8], &[u8]) = match change {
             Change::Write => (&[], rows.new_columns()),
             Change::Delete => (rows.old_columns(), &[]),
             Change::Update => (rows.old_columns(), rows.new_columns()),
@@ -353,7 +379,7 @@ mod tests {
             let (mut from, mut each) = (0, rows.iter());
             while each.next().is_some() {
                 let to = images.len() - each.images_left().len();
-                made.extend(gathered.row(header, rows, &images[from..to]));
+                made.extend(gathered.row(header, rows, rows.change, &images[from..to]));
                 from = to;
             }
             gathered.end(&mut |_| panic!("nothing is left"));
@@ -379,5 +405,57 @@ mod tests {
             assert_eq!((maps.len(), maps[0].quoted_name()), (1, format!("`{database}`.`t`")));
             assert_eq!(maps[0].columns.len(), 2);
         }
+    }
+
+    /// What is kept of rows if those up to a number are there, as changes and first columns.
+    fn kept(kind: u8, images: &[u8], last: i128) -> Vec<(Change, Vec<i64>)> {
+        let part = crate::copying::Part::UpTo { last, column: 0, is_unsigned: false };
+        let (mut made, mut found) = (Vec::new(), Vec::new());
+        let mut gathered = Gathered::new(1 << 20);
+        with_rows(kind, images, &mut |header, rows| {
+            let mut full = Vec::new();
+            part.keep(rows, &mut |_, (change, images)| {
+                gathered.table(header, &table_map(), b"db");
+                gathered
+                    .some_row(header, rows, change, images, &mut |statement| full.push(statement))
+                    .unwrap();
+                gathered.end(&mut |statement| full.push(statement));
+                Ok(())
+            })
+            .unwrap();
+            made.append(&mut full);
+        });
+        decoded(&[&[introduction()], &made[..]].concat(), &mut |event| {
+            if let Body::Rows(rows) = &event.body {
+                for row in rows {
+                    let row = row.unwrap();
+                    let first = |image: teak_binlog::Image<'_>| match &image.0[0] {
+                        Some(Value::Integer(number)) => number.signed(),
+                        other => panic!("{other:?}"),
+                    };
+                    found.push((rows.change, row.old.into_iter().chain(row.new).map(first).collect()));
+                }
+            }
+        });
+        found
+    }
+
+    #[test]
+    fn rows_that_are_not_there_are_left_out_and_those_that_cross_come_or_go() {
+        let all: Vec<u8> = (1..=4).flat_map(|number| image(number, 3)).collect();
+        assert_eq!(kept(WRITE_ROWS_V1, &all, 2), [(Change::Write, vec![1]), (Change::Write, vec![2])]);
+        assert_eq!(kept(DELETE_ROWS_V1, &all, 1), [(Change::Delete, vec![1])]);
+        let pairs = [(1, 2), (1, 9), (9, 2), (8, 9), (5, 5)];
+        let all: Vec<u8> =
+            pairs.iter().flat_map(|&(old, new)| [image(old, 2), image(new, 5)].concat()).collect();
+        assert_eq!(
+            kept(UPDATE_ROWS_V1, &all, 5),
+            [
+                (Change::Update, vec![1, 2]),
+                (Change::Delete, vec![1]),
+                (Change::Write, vec![2]),
+                (Change::Update, vec![5, 5])
+            ]
+        );
     }
 }

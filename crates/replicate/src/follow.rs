@@ -3,6 +3,8 @@
 use crate::apply::{Applier, Care, Received};
 use crate::claims::Claims;
 use crate::configuration::{SourcePlan, Start, TargetPlan};
+use crate::copier::{self, Copier, Next};
+use crate::copying::Copying;
 use crate::dump::{family_of, newest};
 use crate::failure::Failure;
 use crate::position::Position;
@@ -76,6 +78,11 @@ impl Follower<'_> {
         let mut known = self.ask()?;
         let text = match target.position() {
             Some(text) => text.to_string(),
+            None if self.source.start == Start::Copy => {
+                let text = copier::define(&mut target, &mut known.connection, self.source)?;
+                target.begin_at(&text)?;
+                text
+            }
             None => {
                 let text = self.start(&mut known)?;
                 target.begin_at(&text)?;
@@ -92,8 +99,13 @@ impl Follower<'_> {
         let mut dump = Dump::begin(&self.source.settings, &asked)?;
         dump.connection().set_read_timeout(SILENCE).map_err(|error| Failure::of_source(&error))?;
         self.say_once(&format!("follows from {position} on"));
-        let mut applier = Applier::new(self.source, target, position, self.care);
-        self.receive(&mut dump, &mut applier, &mut known.connection)
+        let copying = Copying::read(&mut target)?;
+        let copier = match copying.is_done() {
+            true => None,
+            false => Some(Copier::begin(&mut known.connection, self.source, &copying)?),
+        };
+        let mut applier = Applier::new(self.source, target, position, self.care, copying);
+        self.receive(&mut dump, &mut applier, &mut known.connection, copier)
     }
 
     fn receive(
@@ -101,10 +113,26 @@ impl Follower<'_> {
         dump: &mut Dump,
         applier: &mut Applier<'_>,
         other: &mut Connection,
+        mut copier: Option<Copier>,
     ) -> Result<(), Failure> {
         let mut heard = Instant::now();
         while !signals::interrupted() {
             let of_source = |error| Failure::of_source(&error);
+            if let Some(copy) = &mut copier {
+                let is_idle = !dump.connection().wait(Duration::ZERO).map_err(of_source)?;
+                match copy.step(applier, other, is_idle)? {
+                    Next::Log => (),
+                    Next::Again => {
+                        self.note_progress(applier);
+                        heard = Instant::now();
+                        continue;
+                    }
+                    Next::Done => {
+                        self.say_once("all tables are copied");
+                        copier = None;
+                    }
+                }
+            }
             if !dump.connection().wait(Duration::ZERO).map_err(of_source)? {
                 applier.nothing_waits()?;
                 self.note_progress(applier);
@@ -177,7 +205,7 @@ impl Follower<'_> {
                 let why = format!("start: the source is of the other family than {text}");
                 return Err(Failure::Final(why, Status::Usage));
             }
-            (Start::Now, family) => newest(connection, family),
+            (Start::Now | Start::Copy, family) => newest(connection, family),
             (Start::File { file, position }, Family::MariaDb) => {
                 let file = teak_sql::quoting::literal(file.as_bytes());
                 connection.value(format!("SELECT BINLOG_GTID_POS({file}, {position})"))
@@ -207,7 +235,12 @@ impl Follower<'_> {
         let file = String::from_utf8_lossy(&first);
         let oldest = format!("the oldest log there is, {file}, has what comes behind '{behind}'");
         Failure::Final(
-            format!("source: {asked}; {oldest}: if that is too late, the tables must be loaded anew"),
+            format!(
+                "source: {asked}; {oldest}: if that is too late, the tables must be loaded anew, \
+                 for instance with start = \"copy\", without them in the target and without the row of {} in \
+                 teak_replicate.position",
+                self.source.name
+            ),
             Status::Server,
         )
     }

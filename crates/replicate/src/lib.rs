@@ -21,8 +21,9 @@
 //! | `steps`, `statement` | where transactions begin and end; what statements are |
 //! | `events` | events with rows, written anew for a BINLOG statement |
 //! | `session`, `keys` | the session of a statement; rows as errors name them |
-//! | `target` | the connection to the target, transactions, the tables of positions |
+//! | `target`, `schema` | the connection to the target, transactions; the tables of positions |
 //! | `check`, `status`, `verify`, `repair` | `teak replicate check`, `status`, `verify`, `verify --repair` |
+//! | `copier`, `copying`, `chunk_reader` | `start = "copy"`: what is copied next, what is there, how it is read |
 //! | `sides`, `chunks` | source and target as who compares them asks them; rows by ranges of keys |
 //! | `apply`, `follow` | steps carried out; what happens when something fails |
 //!
@@ -33,9 +34,12 @@
 
 mod apply;
 mod check;
+mod chunk_reader;
 mod chunks;
 mod claims;
 mod configuration;
+mod copier;
+mod copying;
 mod dump;
 mod events;
 mod failure;
@@ -46,6 +50,7 @@ mod position;
 mod repair;
 mod requirements;
 mod routes;
+mod schema;
 mod session;
 mod sides;
 mod statement;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use teak_binlog::Family;
 use teak_client::{Connection, Error};
 use teak_console::signals;
-use teak_sql::quoting::quoted_name;
+use teak_sql::quoting::{literal, quoted_name};
 
 /// How long a position may stand still while somebody follows the source.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(20);
 const MISSING: [u16; 2] = [1049, 1146];
 
 /// A file of a log, and where in it.
-type LogPlace = (String, u64);
+pub type LogPlace = (String, u64);
 
 /// A source and the target.
 pub struct Sides {
@@ -135,6 +135,19 @@ impl Sides {
         Ok(false)
     }
 
+    /// Whether a table of the target has not all rows yet.
+    pub fn is_to_be_copied(&mut self, database: &str, table: &str) -> Result<bool, SideError> {
+        let [schema, name] = [database, table].map(|text| literal(text.as_bytes()));
+        let query = format!(
+            "SELECT 1 FROM teak_replicate.copy WHERE source = '{}' AND table_schema = {schema} AND table_name = {name}",
+            self.source_name
+        );
+        match self.target.value(query) {
+            Err(error) if error.code().is_some_and(|code| MISSING.contains(&code)) => Ok(false),
+            found => Ok(found.map_err(SideError::Target)?.is_some()),
+        }
+    }
+
     /// Where the source's log ends; None if it may not be asked.
     fn place_of_source(&mut self) -> Option<LogPlace> {
         let row = self.source.query("SHOW MASTER STATUS").ok()?;
@@ -158,9 +171,9 @@ impl Sides {
     }
 }
 
-/// Whether a place of a log is not before another one. Files are counted by what is behind the last point of their
-/// names.
-fn is_beyond(ours: Option<&LogPlace>, theirs: Option<&LogPlace>) -> bool {
+/// Whether a place of a log is known not to be before another one. Files are counted by what is behind the last point
+/// of their names.
+pub fn is_beyond(ours: Option<&LogPlace>, theirs: Option<&LogPlace>) -> bool {
     let number = |(file, position): &LogPlace| {
         let (base, number) = file.rsplit_once('.')?;
         Some((base.to_string(), number.parse::<u64>().ok()?, *position))

@@ -27,6 +27,8 @@ struct Status {
     source_gtid: Option<String>,
     /// What it says if it cannot be.
     source_error: Option<String>,
+    /// Tables that are not copied yet, or in part.
+    tables_to_copy: u64,
     /// 0 if all was applied; otherwise, at least 1, how long ago the last applied transaction was committed. None if
     /// nothing is known.
     seconds_behind: Option<u64>,
@@ -77,6 +79,11 @@ impl Status {
         let row = rows.into_iter().next().unwrap_or_default();
         let text = |at: usize| Some(String::from_utf8_lossy(row.get(at)?.as_ref()?).into_owned());
         let number = |at: usize| text(at)?.parse().ok();
+        let left = format!("SELECT COUNT(*) FROM teak_replicate.copy WHERE source = '{name}'");
+        let tables_to_copy = match target.value(left) {
+            Err(error) if error.code().is_some_and(|code| MISSING.contains(&code)) => None,
+            count => count?,
+        };
         let (source_gtid, source_error) = match position_of(source) {
             Ok(gtid) => (Some(gtid), None),
             Err(error) => (None, Some(error.to_string())),
@@ -94,6 +101,7 @@ impl Status {
             applied: number(4),
             source_gtid,
             source_error,
+            tables_to_copy: tables_to_copy.and_then(|text| text.parse().ok()).unwrap_or(0),
             seconds_behind: if has_all { Some(0) } else { number(5).map(|seconds| seconds.max(1)) },
         })
     }
@@ -111,7 +119,11 @@ impl Status {
             (None, None) => String::new(),
             (_, Some(error)) => format!(", source: {error}"),
         };
-        format!("{}: {state}, {place}{behind}", self.source)
+        let copied = match self.tables_to_copy {
+            0 => String::new(),
+            left => format!(", {left} tables to be copied"),
+        };
+        format!("{}: {state}, {place}{behind}{copied}", self.source)
     }
 }
 
@@ -164,8 +176,11 @@ mod tests {
             applied: Some(2),
             source_gtid: Some("0-1-6".into()),
             source_error: None,
+            tables_to_copy: 0,
             seconds_behind: Some(3),
         };
+        let copied = Status { tables_to_copy: 2, ..begun.clone() };
+        assert!(copied.line().ends_with(", 3 s behind, 2 tables to be copied"), "{}", copied.line());
         assert_eq!(begun.line(), "s: followed, at 0-1-5 (b.1, 4), 3 s behind");
         assert_eq!(
             Status { is_followed: false, seconds_behind: Some(0), ..begun.clone() }.line(),

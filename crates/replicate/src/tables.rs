@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use teak_client::{Connection, Error, Rows};
 use teak_sql::columns::Column;
+use teak_sql::quoting::literal;
 
 /// What is asked of all tables at once: databases of the server itself are left out.
 const NOT_OWN: &str =
@@ -22,6 +23,12 @@ pub struct Table {
     pub index: String,
     /// It is a sequence, which has one row.
     pub is_sequence: bool,
+    /// It keeps old versions of its rows.
+    pub is_versioned: bool,
+    /// How long its rows are together, and how many there are, about.
+    pub bytes: u64,
+    /// See there.
+    pub rows: u64,
 }
 
 /// Tables by the names of their databases and their own.
@@ -29,22 +36,45 @@ pub type Tables = BTreeMap<(String, String), Table>;
 
 /// Tables, not views, of the databases that are meant, as far as the account sees them.
 pub fn all(connection: &mut Connection, is_meant: &dyn Fn(&str) -> bool) -> Result<Tables, Error> {
+    described(connection, NOT_OWN, is_meant)
+}
+
+/// One table; None if the account does not see it.
+pub fn one(connection: &mut Connection, database: &str, table: &str) -> Result<Option<Table>, Error> {
+    let [schema, name] = [database, table].map(|text| literal(text.as_bytes()));
+    let condition = format!("TABLE_SCHEMA = {schema} AND TABLE_NAME = {name}");
+    Ok(described(connection, &condition, &|_| true)?.into_values().next())
+}
+
+fn described(
+    connection: &mut Connection,
+    condition: &str,
+    is_meant: &dyn Fn(&str) -> bool,
+) -> Result<Tables, Error> {
     let listed = connection.query(format!(
-        "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE, TABLE_TYPE FROM information_schema.TABLES
-        WHERE {NOT_OWN} AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"
+        "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE, TABLE_TYPE, DATA_LENGTH, TABLE_ROWS FROM information_schema.TABLES
+        WHERE {condition} AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"
     ))?;
     let mut tables = Tables::new();
     for row in texts(listed).filter(|row| is_meant(&row[0])) {
-        let [database, name, engine, kind] = row.try_into().unwrap_or_default();
-        let (columns, key, index) = Default::default();
-        let is_sequence = kind == "SEQUENCE";
-        tables.insert((database, name), Table { engine, columns, key, index, is_sequence });
+        let [database, name, engine, kind, bytes, rows] = row.try_into().unwrap_or_default();
+        let table = Table {
+            engine,
+            columns: Vec::new(),
+            key: Vec::new(),
+            index: String::new(),
+            is_sequence: kind == "SEQUENCE",
+            is_versioned: kind == "SYSTEM VERSIONED",
+            bytes: bytes.parse().unwrap_or(0),
+            rows: rows.parse().unwrap_or(0),
+        };
+        tables.insert((database, name), table);
     }
     let is_mariadb = connection.version().contains("MariaDB");
     let columns = connection.query(format!(
         "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE,
             COLUMN_DEFAULT, UPPER(EXTRA), GENERATION_EXPRESSION FROM information_schema.COLUMNS
-        WHERE {NOT_OWN} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
+        WHERE {condition} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
     ))?;
     for mut row in columns {
         let rest = row.split_off(2);
@@ -56,7 +86,7 @@ pub fn all(connection: &mut Connection, is_meant: &dyn Fn(&str) -> bool) -> Resu
     let keys = connection.query(format!(
         "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART IS NULL AND NULLABLE <> 'YES' AND COLUMN_NAME IS NOT NULL
             AND INDEX_TYPE = 'BTREE' FROM information_schema.STATISTICS
-        WHERE {NOT_OWN} AND NON_UNIQUE = 0 ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX"
+        WHERE {condition} AND NON_UNIQUE = 0 ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX"
     ))?;
     // Name, columns, and whether they can be taken.
     type Index = (String, Vec<String>, bool);
@@ -80,6 +110,40 @@ pub fn all(connection: &mut Connection, is_meant: &dyn Fn(&str) -> bool) -> Resu
         }
     }
     Ok(tables)
+}
+
+/// A column of a foreign key.
+#[derive(Debug, Clone, Default)]
+pub struct Reference {
+    /// Database and table that have the key.
+    pub child: (String, String),
+    /// Those that it refers to.
+    pub parent: (String, String),
+    /// The column of the child.
+    pub column: String,
+    /// It changes with the parent's row.
+    pub changes_with_parent: bool,
+}
+
+/// All columns of foreign keys.
+pub fn references(connection: &mut Connection) -> Result<Vec<Reference>, Error> {
+    let rows = connection.query(
+        "SELECT r.CONSTRAINT_SCHEMA, r.TABLE_NAME, k.REFERENCED_TABLE_SCHEMA, r.REFERENCED_TABLE_NAME, k.COLUMN_NAME,
+            r.UPDATE_RULE NOT IN ('RESTRICT', 'NO ACTION')
+        FROM information_schema.REFERENTIAL_CONSTRAINTS r JOIN information_schema.KEY_COLUMN_USAGE k
+            ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME
+        WHERE k.REFERENCED_TABLE_NAME IS NOT NULL",
+    )?;
+    let reference = |row: Vec<String>| {
+        let [child, table, parent, parents, column, changes] = row.try_into().unwrap_or_default();
+        Reference {
+            child: (child, table),
+            parent: (parent, parents),
+            column,
+            changes_with_parent: changes == "1",
+        }
+    };
+    Ok(texts(rows).map(reference).collect())
 }
 
 /// Foreign keys through which changes of one table's rows change another's, as texts that are equal if the keys are

@@ -1,11 +1,5 @@
 //! The connection to the target, whose transactions have rows and position together.
 //!
-//! ```text
-//! teak_replicate.position   a row for each source: how far it was applied
-//! teak_replicate.ddl        a row for a statement that changes definitions, from before it begins until its end is known
-//! teak_replicate.xa         rows for what an XA transaction did, from XA PREPARE until XA COMMIT
-//! ```
-//!
 //! One connection does all, also statements that change definitions: the lock by name that it holds says that a source
 //! is followed by somebody, and a server gives it up only when what the connection began has ended.
 
@@ -14,39 +8,13 @@ use crate::configuration::{SourcePlan, TargetPlan};
 use crate::events;
 use crate::failure::Failure;
 use crate::requirements;
+use crate::schema;
 use std::collections::HashSet;
 use teak_binlog::Table;
 use teak_client::{Completed, Connection, Error};
 use teak_console::Status;
 use teak_sql::quoting::{hex, literal, quoted_name};
 
-const SCHEMA: [&str; 4] = [
-    "CREATE DATABASE IF NOT EXISTS teak_replicate",
-    "CREATE TABLE IF NOT EXISTS teak_replicate.position (
-        source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
-        gtid LONGTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL
-            COMMENT 'what was applied: of MariaDB the last transaction of each domain, of MySQL a set',
-        log_file VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'the source''s log',
-        log_position BIGINT UNSIGNED NULL COMMENT 'where in it the next event begins',
-        source_time TIMESTAMP NULL COMMENT 'when the last transaction was committed at the source',
-        applied TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)
-    ) COMMENT 'teak replicate: how far each source was applied'",
-    "CREATE TABLE IF NOT EXISTS teak_replicate.ddl (
-        source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
-        gtid VARCHAR(200) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-        statement LONGBLOB NOT NULL,
-        before_it LONGBLOB NOT NULL COMMENT 'what SHOW CREATE said of what the statement names',
-        noted TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
-    ) COMMENT 'teak replicate: statements that may have been carried out'",
-    "CREATE TABLE IF NOT EXISTS teak_replicate.xa (
-        source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-        xid VARCHAR(300) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-        part INT UNSIGNED NOT NULL COMMENT '0 has nothing but the time',
-        statement LONGBLOB NOT NULL,
-        prepared TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
-        PRIMARY KEY (source, xid, part)
-    ) COMMENT 'teak replicate: what XA transactions did that are prepared at the source'",
-];
 /// The session in which rows are applied: that of a replica's applier, and nothing of an earlier statement.
 const SESSION: &str =
     "SET SESSION sql_mode = '', time_zone = '+00:00', timestamp = DEFAULT, foreign_key_checks = 1, \
@@ -122,9 +90,9 @@ impl<'p> Target<'p> {
         let mut begin = || -> Result<bool, Error> {
             connection.execute(SESSION)?;
             connection.execute(LIMITS)?;
-            for statement in SCHEMA {
+            for statement in schema::STATEMENTS {
                 // Not where they are there: a server that takes no changes can still be asked.
-                let is_there = connection.value(exists(statement))?;
+                let is_there = connection.value(schema::exists(statement))?;
                 if is_there.is_none() {
                     connection.execute(statement)?;
                 }
@@ -180,6 +148,16 @@ impl<'p> Target<'p> {
         self.position.as_deref()
     }
 
+    /// The source's name.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The connection; what waits to be sent is not sent yet.
+    pub fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
     /// The longest packet that it takes.
     pub fn longest_packet(&self) -> usize {
         self.longest_packet
@@ -227,6 +205,13 @@ impl<'p> Target<'p> {
         self.connection.execute_all(&waiting).map_err(|error| Failure::of_several(&error))
     }
 
+    /// The same; an error becomes a failure as is said.
+    pub fn send_of(&mut self, failure: &dyn Fn(&Error) -> Failure) -> Result<(), Failure> {
+        self.waiting_bytes = 0;
+        let waiting = std::mem::take(&mut self.waiting);
+        self.connection.execute_all(&waiting).map(|_| ()).map_err(|error| failure(&error))
+    }
+
     /// Carries out one statement of the transaction, behind those that wait.
     pub fn carry_out(&mut self, statement: &[u8]) -> Result<(), Error> {
         self.open();
@@ -256,9 +241,7 @@ impl<'p> Target<'p> {
         self.waiting.push(update.into_bytes());
         let updated = self.send()?;
         if updated.affected_rows != 1 {
-            let why =
-                format!("somebody has changed the position of {} in teak_replicate.position", self.source);
-            return Err(Failure::Final(why, Status::Other));
+            return Err(self.moved());
         }
         // An end that is not seen may have been one: the next connection reads the position.
         let committed = self.connection.execute("COMMIT");
@@ -266,6 +249,34 @@ impl<'p> Target<'p> {
         self.position = Some(position.to_string());
         self.is_open = false;
         Ok(())
+    }
+
+    /// Ends a transaction that leaves the position as it is, and sees to it that it is.
+    pub fn commit_beside(&mut self) -> Result<(), Failure> {
+        self.send()?;
+        let position = self.position.as_deref().unwrap_or_default();
+        let same = format!(
+            "SELECT COUNT(*) FROM teak_replicate.position WHERE source = '{}' AND gtid = '{position}' FOR UPDATE",
+            self.source
+        );
+        let of_target = |error: Error| Failure::of_target(&error, || "COMMIT".into());
+        if self.connection.value(same).map_err(of_target)?.as_deref() != Some("1") {
+            return Err(self.moved());
+        }
+        self.connection.execute("COMMIT").map_err(of_target)?;
+        self.is_open = false;
+        Ok(())
+    }
+
+    /// Somebody else has changed the position.
+    fn moved(&self) -> Failure {
+        let why = format!("somebody has changed the position of {} in teak_replicate.position", self.source);
+        Failure::Final(why, Status::Other)
+    }
+
+    /// Begins a transaction again with the next statement, after COMMIT.
+    pub fn end_transaction(&mut self) {
+        self.is_open = false;
     }
 
     /// Takes the transaction back.
@@ -531,19 +542,8 @@ fn refused(error: &Error) -> Failure {
     Failure::of_target(error, || "the login".into())
 }
 
-/// Asks whether what a statement of the schema makes is there.
-fn exists(statement: &str) -> String {
-    let name = statement.split_whitespace().nth(5).unwrap_or_default();
-    match name.split_once('.') {
-        None => format!("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{name}'"),
-        Some((database, table)) => format!(
-            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}' AND TABLE_NAME = '{table}'"
-        ),
-    }
-}
-
 /// What SHOW CREATE TABLE tells, but for the counter, which restarts may change.
-fn without_counter(mut text: Vec<u8>) -> Vec<u8> {
+pub fn without_counter(mut text: Vec<u8>) -> Vec<u8> {
     const COUNTER: &[u8] = b" AUTO_INCREMENT=";
     let found = text.windows(COUNTER.len()).rposition(|window| window == COUNTER);
     if let Some(at) = found {
@@ -562,13 +562,5 @@ mod tests {
         let text = |text: &str| String::from_utf8(without_counter(text.as_bytes().to_vec())).unwrap();
         assert_eq!(text("x ENGINE=Teak AUTO_INCREMENT=17 DEFAULT"), "x ENGINE=Teak DEFAULT");
         assert_eq!(text("AUTO_INCREMENT,\n y"), "AUTO_INCREMENT,\n y");
-    }
-
-    #[test]
-    fn each_statement_of_the_schema_names_what_is_asked_for() {
-        assert!(exists(SCHEMA[0]).ends_with("SCHEMA_NAME = 'teak_replicate'"), "{}", exists(SCHEMA[0]));
-        assert!(exists(SCHEMA[1]).ends_with("TABLE_NAME = 'position'"), "{}", exists(SCHEMA[1]));
-        assert!(exists(SCHEMA[2]).ends_with("TABLE_NAME = 'ddl'"), "{}", exists(SCHEMA[2]));
-        assert!(exists(SCHEMA[3]).ends_with("TABLE_NAME = 'xa'"), "{}", exists(SCHEMA[3]));
     }
 }

@@ -90,6 +90,12 @@ impl Column {
         shown + &charset.unwrap_or_default()
     }
 
+    /// Whether it has no sign, of integers.
+    pub fn integer(&self) -> Option<bool> {
+        let is_integer = ["tinyint", "smallint", "mediumint", "int", "bigint"].contains(&self.kind.as_str());
+        is_integer.then(|| self.full_type.ends_with(b"unsigned") || self.full_type.ends_with(b"zerofill"))
+    }
+
     /// Whether a statement can give it a value.
     pub fn is_given(&self) -> bool {
         self.expression.is_none()

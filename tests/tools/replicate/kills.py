@@ -2,12 +2,15 @@
 """`teak replicate` from InnoDB to Teak while writers and DDL work at the source, and agent, target and source are killed again and again: in the end both sides
 have the same tables, and each transaction was applied once.
 
-usage: kills.py [--kills N] [--writers N]
+With --copy 1 the source has rows before it is followed, which are copied meanwhile.
+
+usage: kills.py [--kills N] [--writers N] [--copy 1]
 """
 
 import os
 import random
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -125,16 +128,12 @@ class Definer(Writer):
     """
 
     alone = threading.Lock()
+    # While tables are copied, these stop the source.
+    without = ()
 
     def transaction(self, connection, number):
         pick = self.random.randrange
-        statement = self.random.choice([
-            f"alter table d0 add column c{pick(4)} int default {pick(100)}", f"alter table d0 drop column c{pick(4)}", "alter table d0 add index (a)", "alter table d0 drop index a",
-            f"alter table d0 modify a {self.random.choice(['int', 'bigint'])}", "create table d1 like d0", "create table d2 select * from d0", "drop table if exists d1, d2",
-            "rename table d0 to dx, d1 to d0, dx to d1", "rename table d1 to d3", "rename table d3 to d1", "alter table d2 rename d4", "drop table d4", "truncate table d1",
-            f"create or replace table d5 (a int default {pick(100)})", "insert into d5 values (1)", "create or replace view dv as select a from d0", "alter table d0 force",
-            "create trigger dt before insert on d5 for each row set new.a = new.a + 1", "drop trigger dt", "create procedure dp() select 1", "drop procedure dp",
-        ])
+        statement = self.random.choice([statement for statement in self.statements_of(pick) if not any(word in statement for word in self.without)])
         with self.alone, connection.cursor() as cursor:
             try:
                 cursor.execute(statement)
@@ -143,6 +142,16 @@ class Definer(Writer):
                     raise
         time.sleep(self.random.random() * 0.1)
         return True
+
+    def statements_of(self, pick):
+        """Of all kinds."""
+        return [
+            f"alter table d0 add column c{pick(4)} int default {pick(100)}", f"alter table d0 drop column c{pick(4)}", "alter table d0 add index (a)", "alter table d0 drop index a",
+            f"alter table d0 modify a {self.random.choice(['int', 'bigint'])}", "create table d1 like d0", "create table d2 select * from d0", "drop table if exists d1, d2",
+            "rename table d0 to dx, d1 to d0, dx to d1", "rename table d1 to d3", "rename table d3 to d1", "alter table d2 rename d4", "drop table d4", "truncate table d1",
+            f"create or replace table d5 (a int default {pick(100)})", "insert into d5 values (1)", "create or replace view dv as select a from d0", "alter table d0 force",
+            "create trigger dt before insert on d5 for each row set new.a = new.a + 1", "drop trigger dt", "create procedure dp() select 1", "drop procedure dp",
+        ]
 
 
 class Cases:
@@ -168,14 +177,32 @@ class Cases:
         for server, options in ((self.source, self.source_options), (self.target, TARGET_OPTIONS)):
             server.install()
             server.start(options)
-        address = {"host": '"127.0.0.1"', "port": self.source.network[1].split("=")[1], "start": '"now"'}
+        address = {"host": '"127.0.0.1"', "port": self.source.network[1].split("=")[1], "start": '"copy"' if self.arguments.copy else '"now"'}
         self.agent.configure({"s1": address})
-        self.agent.start()
-        self.agent.wait_for("follows from")
+        if not self.arguments.copy:
+            self.agent.start()
+            self.agent.wait_for("follows from")
         made = [f"create table w.{name} (id int auto_increment primary key, {', '.join(f'{column} {of.definition}' for column, of in columns.items())})"
                 for name, columns in tables.items()]
         for statement in SETUP + made:
             self.source.query(statement, database=None, init_command="set sql_mode = '', innodb_strict_mode = 0")
+        if self.arguments.copy:
+            self.fill(tables)
+            Definer.without = ("view", "trigger", "procedure")
+            self.agent.start()
+
+    def fill(self, tables):
+        """Rows that are there before the source is followed."""
+        connection = self.source.connect(database="w", autocommit=True)
+        with connection.cursor() as cursor:
+            cursor.execute("set sql_mode = '', time_zone = '+00:00'")
+            for name, columns in tables.items():
+                for _ in range(500):
+                    cursor.execute(f"insert into {name} set " + ", ".join(f"{column} = {of.literal(self.random)}" for column, of in columns.items()))
+            for statement in ("insert into parent select seq, seq from seq_0_to_19", "insert into child (parent, b) select seq % 20, 'c' from seq_1_to_30000",
+                              "insert into made (a) select seq from seq_1_to_60000", "insert into d0 (a) select seq % 100 from seq_1_to_50000", "insert into bare (a) select seq % 5 from seq_1_to_500"):
+                cursor.execute(statement)
+        connection.close()
 
     def case_kills_lose_nothing_and_apply_nothing_twice(self):
         tables = self.tables()
@@ -197,6 +224,7 @@ class Cases:
             self.start_source()
         troubles = [writer.trouble for writer in writers if writer.trouble]
         check(not troubles, f"{troubles}")
+        self.agent.until(lambda: not self.arguments.copy or self.is_copied(), "that all is copied")
         self.agent.catch_up("s1", self.source)
         rows = expect_same(self.source, self.target, "w")
         for writer in writers[:-1]:
@@ -204,8 +232,17 @@ class Cases:
             check(len(numbers) == len(set(numbers)), f"writer {writer.number} has a transaction twice")
         transactions = self.target.query("select count(*) from ledger", database="w")[0][0]
         check(not self.target.query("select * from teak_replicate.ddl", database=None), "a note of a statement is left")
+        verified = subprocess.run([self.agent.teak, "replicate", "verify", "--config", self.agent.config], capture_output=True, check=False)
+        check(verified.returncode == 0, f"{verified}")
         print(f"        {transactions} transactions, {rows} rows", flush=True)
         check(self.agent.stop() == 0, "SIGTERM is no end in order")
+
+    def is_copied(self):
+        """No table is left to be copied."""
+        try:
+            return self.agent.position("s1") is not None and not self.target.query("select 1 from teak_replicate.copy", database=None)
+        except pymysql.err.MySQLError:
+            return False
 
     def kill(self, what):
         if what == "agent":
@@ -242,7 +279,7 @@ class Cases:
 
 
 def main():
-    arguments = parser(__doc__, kills=20, writers=3).parse_args()
+    arguments = parser(__doc__, kills=20, writers=3, copy=0).parse_args()
     cases = Cases(arguments)
     try:
         failed = carry_out([cases.case_kills_lose_nothing_and_apply_nothing_twice])

@@ -229,7 +229,7 @@ class Cases(FollowingCases):
             self.stops(SERVER, f"s{self.names}: stopped: source: ", *words)
 
     def case_a_configuration_that_is_wrong_starts_nothing(self):
-        for keys, words in (({"colour": 1}, ("replicate.toml:", "unknown field `colour`")), ({"start": '"copy"'}, ("copy", "not built yet")),
+        for keys, words in (({"colour": 1}, ("replicate.toml:", "unknown field `colour`")), ({"start": '"copies"'}, ("start: copies", "no GTID")),
                             ({"rename_databases": '{ "a" = "mysql" }'}, ("rename_databases", "cannot be mysql")), ({"password_file": '"/nowhere"'}, ("/nowhere",))):
             self.agent.configure({"x": self.source_keys(**keys)})
             self.agent.forget()

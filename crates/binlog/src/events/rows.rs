@@ -167,6 +167,7 @@ impl<'a> Rows<'a> {
         RowIterator {
             rows: self,
             left: Bytes(&self.images),
+            between: &self.images,
             old: of(&self.old_columns),
             new: of(&self.new_columns),
             ended: false,
@@ -311,6 +312,7 @@ impl Rows<'_> {
 pub struct RowIterator<'r> {
     rows: &'r Rows<'r>,
     left: Bytes<'r>,
+    between: &'r [u8],
     /// How many columns images before and after the change have.
     old: usize,
     new: usize,
@@ -345,9 +347,15 @@ impl<'r> RowIterator<'r> {
         self.left.0
     }
 
+    /// The same as they were between the two images of the last row; of one that has one image, before or behind it.
+    pub fn images_between(&self) -> &'r [u8] {
+        self.between
+    }
+
     fn row(&mut self) -> Result<Row<'r>, Error> {
         let change = self.rows.change;
         let old = if change == Change::Write { None } else { Some(self.image(false)?) };
+        self.between = self.left.0;
         let new = if change == Change::Delete { None } else { Some(self.image(true)?) };
         Ok(Row { old, new })
     }

@@ -1,0 +1,243 @@
+//! What applying a log has to do with tables that are not whole: rows that are not there are left out, statements that
+//! name such a table let it begin anew, and rows that were read are added.
+
+use super::{Applier, Care, Received};
+use crate::chunk_reader::Chunk;
+use crate::chunks::Range;
+use crate::configuration::SourcePlan;
+use crate::copying::{self, Copying, Part, TableName};
+use crate::failure::Failure;
+use crate::position::Position;
+use crate::sides::LogPlace;
+use crate::statement::{Definition, Repeat};
+use crate::tables;
+use teak_binlog::{Query, Rows};
+use teak_console::Status;
+
+/// No such table; a sequence, which has nothing to be emptied.
+const NOT_EMPTIED: [u16; 3] = [1049, 1146, 1031];
+
+impl<'p> Applier<'p> {
+    /// The tables that are not whole.
+    pub fn copying(&self) -> &Copying {
+        &self.copying
+    }
+
+    /// The source.
+    pub fn plan(&self) -> &'p SourcePlan {
+        self.source
+    }
+
+    /// What was applied, also if it is not committed yet.
+    pub fn position(&self) -> &Position {
+        &self.position
+    }
+
+    /// All before this place of the log was applied; None: not known.
+    pub fn place(&self) -> Option<&LogPlace> {
+        self.place.as_ref().filter(|_| self.gtid.is_none())
+    }
+
+    /// Where the last transaction ends that was applied since the connection was made.
+    pub fn ended(&self) -> Option<&LogPlace> {
+        self.ended.as_ref()
+    }
+
+    /// It is known from elsewhere that all before a place was applied.
+    pub fn is_at(&mut self, place: &LogPlace) {
+        self.place = Some(place.clone());
+    }
+
+    /// Applies those rows of a table that is not whole which are there.
+    pub(super) fn some_rows(
+        &mut self,
+        sent: &Received<'_, '_>,
+        rows: &Rows<'_>,
+        part: Part,
+    ) -> Result<(), Failure> {
+        if self.prepared.is_some() {
+            let table = rows.table.quoted_name();
+            return Err(
+                self.stop(format!("table {table}: XA transactions while it is copied are not built yet"))
+            );
+        }
+        let header = &sent.event.header;
+        let mut full = Vec::new();
+        let kept = part.keep(rows, &mut |row, (change, images)| {
+            if self.care == Care::Each {
+                return match self.gathered.row(header, rows, change, images) {
+                    Some(statement) => self.one_row(&statement, row, rows),
+                    None => Ok(()),
+                };
+            }
+            let taken =
+                self.gathered.some_row(header, rows, change, images, &mut |statement| full.push(statement));
+            taken.map_err(|long| self.too_long(rows, &long))
+        });
+        kept.map_err(|failure| self.named(failure))?;
+        full.into_iter().try_for_each(|statement| self.add(statement))
+    }
+
+    /// Adds rows that were read from a snapshot; the log was applied up to there, and no further.
+    pub fn add_copied(&mut self, chunk: Chunk) -> Result<(), Failure> {
+        let (name, above) = (&chunk.request.table.here, chunk.request.above);
+        let is_next = match (self.copying.part(&name.0, &name.1), above) {
+            (Some(Part::None), None) => true,
+            (Some(Part::UpTo { last, .. }), Some(above)) => last == above,
+            _ => false,
+        };
+        if !is_next {
+            let why = format!(
+                "target: {} was not where its copy was",
+                String::from_utf8_lossy(&copying::quoted(name))
+            );
+            return Err(Failure::Passing(why));
+        }
+        self.commit()?;
+        if above.is_none() {
+            self.empty(name)?;
+        }
+        let quoted = copying::quoted(name);
+        let shown = String::from_utf8_lossy(&quoted).into_owned();
+        for statement in chunk.statements {
+            if statement.len() >= self.target.longest_packet() {
+                let why =
+                    format!("table {shown}: a row is longer than the target's max_allowed_packet allows");
+                return Err(Failure::Final(why, Status::Usage));
+            }
+            self.target.add(statement)?;
+        }
+        let of_target =
+            |error: &teak_client::Error| Failure::of_target(error, || format!("a copy of {shown}"));
+        self.target.send_of(&|error| of_target(error))?;
+        if let Some(wanted) = chunk.sum {
+            let text = |number: i128| vec![number.to_string().into_bytes()];
+            let (from, to) = (above.map(text), chunk.upto.map(text));
+            let range = Range::Of(from.as_ref(), to.as_ref());
+            let found = chunk
+                .shape
+                .sum(self.target.connection(), &quoted, range)
+                .map_err(|error| of_target(&error))?;
+            if found != wanted {
+                let (there, here) = (wanted.rows, found.rows);
+                let why = format!(
+                    "copy of {shown}: {there} rows at the source are {here} in the target, or others"
+                );
+                return Err(Failure::Final(why, Status::Damage));
+            }
+        }
+        let (column, is_unsigned) = chunk.column;
+        let part = chunk.upto.map(|last| Part::UpTo { last, column, is_unsigned });
+        self.copying.set(&mut self.target, name, part)?;
+        self.target.commit_beside()?;
+        self.committed += 1;
+        if part.is_none() {
+            self.say(&format!("{shown} is copied"));
+        }
+        Ok(())
+    }
+
+    /// Empties a table of which nothing is there.
+    fn empty(&mut self, name: &TableName) -> Result<(), Failure> {
+        let quoted = copying::quoted(name);
+        let truncate = [b"SET STATEMENT foreign_key_checks = 0 FOR TRUNCATE TABLE ", &quoted[..]].concat();
+        match self.target.connection().execute(truncate) {
+            Err(error) if error.code().is_some_and(|code| NOT_EMPTIED.contains(&code)) => Ok(()),
+            Err(error) => Err(Failure::of_target(&error, || String::from_utf8_lossy(&quoted).into_owned())),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// The tables in the target that a statement names.
+    fn named_tables(&self, query: &Query<'_>, definition: &Definition) -> Vec<TableName> {
+        let routes = &self.source.routes;
+        let mut names = Vec::new();
+        for object in &definition.objects {
+            let database = object.database.as_deref().unwrap_or(query.database);
+            let database = String::from_utf8_lossy(routes.name_of(database)).into_owned();
+            match object.kind {
+                "TABLE" => names.push((database, String::from_utf8_lossy(&object.name).into_owned())),
+                "DATABASE" => {
+                    names.extend(self.copying.names().into_iter().filter(|(other, _)| *other == database))
+                }
+                _ => (),
+            }
+        }
+        names
+    }
+
+    /// Before a statement: of the tables that it names and that are not whole nothing is there any more. Those that it
+    /// names, if one of them is not whole.
+    pub(super) fn copies_before(
+        &mut self,
+        query: &Query<'_>,
+        definition: &Definition,
+    ) -> Result<Vec<TableName>, Failure> {
+        if self.copying.is_done() {
+            return Ok(Vec::new());
+        }
+        if definition.has_body {
+            let why =
+                "views, triggers and routines cannot change while tables are copied: that is not built yet";
+            return Err(self.stop(why.into()));
+        }
+        let names = self.named_tables(query, definition);
+        let part = |name: &TableName| self.copying.part(&name.0, &name.1);
+        let missing: Vec<TableName> = names.iter().filter(|name| part(name).is_some()).cloned().collect();
+        if missing.is_empty() {
+            return Ok(missing);
+        }
+        if definition.repeat != Repeat::Harmless {
+            self.must_be_alone(&names)?;
+        }
+        for name in &missing {
+            if self.copying.part(&name.0, &name.1) != Some(Part::None) {
+                self.copying.set(&mut self.target, name, Some(Part::None))?;
+            }
+        }
+        if self.target.is_open() {
+            self.target.commit_beside()?;
+        }
+        missing.iter().try_for_each(|name| self.empty(name))?;
+        Ok(names)
+    }
+
+    /// A table that is whole may become one of which nothing is there only if no other one's rows go with its rows.
+    fn must_be_alone(&mut self, names: &[TableName]) -> Result<(), Failure> {
+        let mut whole = 0;
+        for name in names.iter().filter(|name| self.copying.part(&name.0, &name.1).is_none()) {
+            let shown = self.target.definition("TABLE", &copying::quoted(name));
+            let shown = shown.map_err(|error| Failure::of_target(&error, || self.gtid()))?;
+            whole += usize::from(!shown.is_empty());
+        }
+        if whole == 0 {
+            return Ok(());
+        }
+        let cascades = tables::cascades(self.target.connection(), &|_| true, &|database| database.into());
+        let cascades = cascades.map_err(|error| Failure::of_target(&error, || self.gtid()))?;
+        let is_named = |key: &String| {
+            names.iter().any(|(database, table)| key.contains(&format!("`{database}`.`{table}` ")))
+        };
+        match cascades.iter().find(|key| is_named(key)) {
+            None => Ok(()),
+            Some(key) => Err(self.stop(format!(
+                "a table that is copied changes its name with one that is whole, beside a foreign key that cascades: that \
+                 is not built yet: {key}"
+            ))),
+        }
+    }
+
+    /// After it: those that are there are copied from their beginning, in the transaction of its position.
+    pub(super) fn copies_after(&mut self, names: &[TableName]) -> Result<(), Failure> {
+        for name in names {
+            let shown = self.target.definition("TABLE", &copying::quoted(name));
+            let shown = shown.map_err(|error| Failure::of_target(&error, || self.gtid()))?;
+            match shown.is_empty() {
+                true => self.copying.set(&mut self.target, name, None)?,
+                false => self.copying.set(&mut self.target, name, Some(Part::None))?,
+            }
+            self.copying.changes += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! The tables of this program in the target.
+//!
+//! ```text
+//! teak_replicate.position   a row for each source: how far it was applied
+//! teak_replicate.ddl        a row for a statement that changes definitions, from before it begins until its end is known
+//! teak_replicate.copy       a row for each table that is not copied yet, or in part
+//! teak_replicate.xa         rows for what an XA transaction did, from XA PREPARE until XA COMMIT
+//! ```
+
+/// What makes them, each if it is not there.
+pub const STATEMENTS: [&str; 5] = [
+    "CREATE DATABASE IF NOT EXISTS teak_replicate",
+    "CREATE TABLE IF NOT EXISTS teak_replicate.position (
+        source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+        gtid LONGTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+            COMMENT 'what was applied: of MariaDB the last transaction of each domain, of MySQL a set',
+        log_file VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'the source''s log',
+        log_position BIGINT UNSIGNED NULL COMMENT 'where in it the next event begins',
+        source_time TIMESTAMP NULL COMMENT 'when the last transaction was committed at the source',
+        applied TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)
+    ) COMMENT 'teak replicate: how far each source was applied'",
+    "CREATE TABLE IF NOT EXISTS teak_replicate.ddl (
+        source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+        gtid VARCHAR(200) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        statement LONGBLOB NOT NULL,
+        before_it LONGBLOB NOT NULL COMMENT 'what SHOW CREATE said of what the statement names',
+        noted TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
+    ) COMMENT 'teak replicate: statements that may have been carried out'",
+    "CREATE TABLE IF NOT EXISTS teak_replicate.xa (
+        source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        xid VARCHAR(300) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        part INT UNSIGNED NOT NULL COMMENT '0 has nothing but the time',
+        statement LONGBLOB NOT NULL,
+        prepared TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+        PRIMARY KEY (source, xid, part)
+    ) COMMENT 'teak replicate: what XA transactions did that are prepared at the source'",
+    "CREATE TABLE IF NOT EXISTS teak_replicate.copy (
+        source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        table_schema VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+        table_name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+        last DECIMAL(20) NULL COMMENT 'rows with at most this number are here; NULL: none',
+        key_column INT UNSIGNED NULL COMMENT 'the column that has the number, from 0',
+        is_unsigned BOOLEAN NULL,
+        PRIMARY KEY (source, table_schema, table_name)
+    ) COMMENT 'teak replicate: tables that are not copied yet, or in part'",
+];
+
+/// Asks whether what a statement of the schema makes is there.
+pub fn exists(statement: &str) -> String {
+    let name = statement.split_whitespace().nth(5).unwrap_or_default();
+    match name.split_once('.') {
+        None => format!("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{name}'"),
+        Some((database, table)) => format!(
+            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}' AND TABLE_NAME = '{table}'"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_statement_of_the_schema_names_what_is_asked_for() {
+        assert!(
+            exists(STATEMENTS[0]).ends_with("STATEMENTS_NAME = 'teak_replicate'"),
+            "{}",
+            exists(STATEMENTS[0])
+        );
+        assert!(exists(STATEMENTS[1]).ends_with("TABLE_NAME = 'position'"), "{}", exists(STATEMENTS[1]));
+        assert!(exists(STATEMENTS[2]).ends_with("TABLE_NAME = 'ddl'"), "{}", exists(STATEMENTS[2]));
+        assert!(exists(STATEMENTS[3]).ends_with("TABLE_NAME = 'xa'"), "{}", exists(STATEMENTS[3]));
+        assert!(exists(STATEMENTS[4]).ends_with("TABLE_NAME = 'copy'"), "{}", exists(STATEMENTS[4]));
+    }
+}
