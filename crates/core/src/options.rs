@@ -245,6 +245,9 @@ pub struct Options {
     /// Blocks of a tree that its dictionary is trained on, in bytes; smaller trees have none. 0: no dictionary is
     /// trained.
     pub dictionary_sample_bytes: usize,
+    /// Of a leaf on disk so many bytes of values are compressed together, or more where that saves 2 % of its size, so
+    /// that a look-up need not decompress all. Small in tests; 0: always all.
+    pub frame_bytes: usize,
     /// Run background threads (checkpoints, eviction, log sync). The simulator turns them off and drives the engine
     /// itself.
     pub background: bool,
@@ -286,6 +289,7 @@ impl Options {
             open_files: usize::try_from(crate::file::descriptor_limit() / 4).unwrap_or(usize::MAX).max(8),
             disk_reserve_bytes: 0,
             dictionary_sample_bytes: 12 << 20,
+            frame_bytes: 8 << 10,
             background: true,
             force_recovery: ForceRecovery::Off,
             partial: false,

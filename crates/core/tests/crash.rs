@@ -142,6 +142,7 @@ fn options(random: &mut Random, small: bool) -> Options {
         // With one, a table file is closed whenever another is used.
         open_files: random.pick(&[1, 2, 100]),
         dictionary_sample_bytes: random.pick(&[0, 16 << 10, 60 << 10]),
+        frame_bytes: random.pick(&[0, 300, 1000]),
         background: false,
         time: Time::simulated(),
         recovery_threads: 1,

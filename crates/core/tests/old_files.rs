@@ -4,8 +4,9 @@
 //! Each archive has two directories: `closed`, by an engine that ended in order, and `crashed`, with a log to replay
 //! (`fixtures/write.rs` says what is in them). Tables' records in the catalog have versions of their own, which came
 //! without a new format: `records-<n>.tar.gz` has the same two directories with all kinds of them up to version n
-//! (`fixtures/records.rs`). When either changes, keep what the last one wrote:
-//! `cargo test -p teak-core --test old_files -- --ignored` writes the archives of today, where there are none.
+//! (`fixtures/records.rs`). Features came without a new format, too: `feature-<n>.tar.gz` is what `fixtures/write.rs`
+//! made when the first build had that of bit n. When any of these changes, keep what the last one wrote: `cargo test -p
+//! teak-core --test old_files -- --ignored` writes the archives of today, where there are none.
 
 #[path = "fixtures/records.rs"]
 mod records;
@@ -24,6 +25,8 @@ use teak_core::{Engine, Result};
 /// Of superblocks, and with them of all files.
 const OLDEST: u32 = 2;
 const NEWEST: u32 = 6;
+/// Of superblocks' features, of which there are archives.
+const FEATURES: std::ops::RangeInclusive<u32> = 8..=8;
 /// Of tables' records in the catalog, of which there are archives.
 const RECORDS: std::ops::RangeInclusive<u32> = 4..=5;
 
@@ -80,19 +83,32 @@ fn check_content(engine: &Engine, what: &str, decided: u64) {
     assert!(findings.is_empty(), "{what}: {findings}");
 }
 
+/// Bits of the features that the newest superblock has.
+fn features(dir: &Path) -> Vec<u32> {
+    let file = std::fs::read(dir.join("teak.super")).expect("the superblock's file");
+    let number = |at: usize| file[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let slots = [0, 4096].into_iter().filter(|slot| file[*slot..].starts_with(b"TEAKSUPR"));
+    // Its number is at 32, the flags are at 12.
+    let newest = slots.max_by_key(|slot| number(slot + 32)).expect("a superblock");
+    (8..24).filter(|bit| number(newest + 12) & 1 << bit != 0).collect()
+}
+
 fn open(dir: &Path) -> server::Engine {
     write::open(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()))
 }
 
 #[test]
 fn files_of_every_version_open_and_have_what_they_had() {
-    for version in OLDEST..=NEWEST {
-        let unpacked = Scratch::new(&format!("old-files-version-{version}"));
-        tar(&["-xzf"], &archive("version", version), &unpacked.0);
+    let versions = (OLDEST..=NEWEST).map(|version| ("version", version, version));
+    for (of, number, version) in versions.chain(FEATURES.map(|bit| ("feature", bit, NEWEST))) {
+        let unpacked = Scratch::new(&format!("old-files-{of}-{number}"));
+        tar(&["-xzf"], &archive(of, number), &unpacked.0);
         for name in ["closed", "crashed"] {
-            let (dir, what) = (unpacked.0.join(name), format!("version {version}, {name}"));
+            let (dir, what) = (unpacked.0.join(name), format!("{of} {number}, {name}"));
             let newest = Checkpoint::newest(&RealFileSystem, &dir).expect("a superblock").expect("an engine");
             assert_eq!(newest.version, version, "{what}");
+            let known = FEATURES.filter(|bit| of == "feature" && *bit <= number).collect::<Vec<_>>();
+            assert_eq!(features(&dir), known, "{what}");
 
             let opened = open(&dir);
             let engine = Engine::from(opened.clone());
@@ -106,6 +122,7 @@ fn files_of_every_version_open_and_have_what_they_had() {
 
             let newest = Checkpoint::newest(&RealFileSystem, &dir).unwrap().unwrap();
             assert_eq!((newest.version, newest.clean), (NEWEST, true), "{what}");
+            assert_eq!(features(&dir), FEATURES.collect::<Vec<_>>(), "{what}");
             let again = Engine::from(open(&dir));
             check_content(&again, &format!("{what}, again"), 1);
             again.close().unwrap();
@@ -158,5 +175,6 @@ fn keep(archive: &Path, write: fn(&Path, bool) -> Result<()>) {
 #[ignore = "writes the archives of today"]
 fn write_the_archives_of_today() {
     keep(&archive("version", NEWEST), write::write);
+    keep(&archive("feature", *FEATURES.end()), write::write);
     keep(&archive("records", *RECORDS.end()), records::write);
 }

@@ -216,7 +216,16 @@ mod tests {
 
     fn extent(offset: u64, stored_bytes: u32, checksum: u64) -> BlockAddress {
         let compression = Compression::None;
-        BlockAddress { offset, stored_bytes, raw_bytes: stored_bytes, checksum, compression, dictionary: 0 }
+        let raw_bytes = stored_bytes;
+        BlockAddress {
+            offset,
+            stored_bytes,
+            raw_bytes,
+            checksum,
+            compression,
+            in_parts: false,
+            dictionary: 0,
+        }
     }
 
     fn mark(round: u32) -> Mark {

@@ -257,6 +257,7 @@ mod tests {
             raw_bytes: 4000,
             checksum: 0x1234_5678_9abc_def0,
             compression: Compression::Zstd,
+            in_parts: false,
             dictionary: 7,
         };
         let root =

@@ -7,6 +7,7 @@ use crate::file::File;
 use crate::log::{Log, LogRecord, Lsn};
 use crate::mvcc::{Clock, SnapshotGuard, TxnStatus};
 use crate::store::{BlockAddress, Features, Release, Space, Superblock, TreeRoot};
+use crate::sync::atomic::AtomicUsize;
 use crate::sync::Mutex;
 use crate::tree::{Moment, Tree};
 use crate::types::{Timestamp, TreeId, TxnId, WriteOp};
@@ -157,6 +158,8 @@ pub struct Checkpointer {
     system: Arc<SystemTrees>,
     engine_id: [u8; 16],
     features: Features,
+    /// What is to be set once the durable superblock has [`Features::FRAMES`], and to what.
+    frames: (Arc<AtomicUsize>, usize),
     durable: Mutex<Durable>,
     /// Number of the newest durable checkpoint, for who only wants to know it and must not wait for the mutex.
     newest: AtomicU64,
@@ -198,17 +201,45 @@ impl Touched {
 
 impl Checkpointer {
     /// Goes on after `newest`, the superblock that the engine was opened with, in their file, with their spare one.
+    /// `frames` is a number, and what it is set to as soon as leaves may be in frames: the first checkpoint of a
+    /// directory of before says that there may be some, and only then there are, so that no build of before meets one
+    /// in the log.
     pub fn new(
         (superblock, spare): (Arc<dyn File>, Option<Arc<dyn File>>),
         log: Arc<Log>,
         clock: Arc<Clock>,
         system: Arc<SystemTrees>,
         newest: &Superblock,
+        frames: (Arc<AtomicUsize>, usize),
     ) -> Checkpointer {
         let durable = Mutex::new(Durable { checkpoint: newest.checkpoint, undecided: None });
         let Superblock { engine_id, features, checkpoint, .. } = *newest;
         let newest = AtomicU64::new(checkpoint);
-        Checkpointer { superblock, spare, log, clock, system, engine_id, features, durable, newest }
+        let knows_frames = features.has(Features::FRAMES);
+        let features = features.with(Features::FRAMES);
+        let checkpointer = Checkpointer {
+            superblock,
+            spare,
+            log,
+            clock,
+            system,
+            engine_id,
+            features,
+            frames,
+            durable,
+            newest,
+        };
+        if knows_frames {
+            checkpointer.permit_frames();
+        }
+        checkpointer
+    }
+
+    /// The durable superblock says that leaves may be in frames.
+    fn permit_frames(&self) {
+        let (frame_bytes, bytes) = &self.frames;
+        // Relaxed: nothing is reached through it.
+        frame_bytes.store(*bytes, Ordering::Relaxed);
     }
 
     /// Captures and writes one checkpoint. After an error that is not fatal everything is as before and another attempt
@@ -288,6 +319,7 @@ impl Checkpointer {
             return Err(Failure::fatal(error));
         }
         self.write_spare(&superblock);
+        self.permit_frames();
         durable.checkpoint = generation;
         self.newest.store(generation, Ordering::SeqCst);
         // Before anything is overwritten that only older images have, and before anybody commits what relies on this

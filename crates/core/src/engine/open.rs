@@ -135,8 +135,9 @@ pub(super) fn open(fs: Arc<dyn FileSystem>, options: Options) -> Result<Arc<Shar
     let reserve = disk_reserve(&fs, &options);
     log.set_reserve(reserve.clone());
     let superblocks = open_superblocks(&*fs, &superblock_path, &superblock)?;
+    let frames = (context.frame_bytes.clone(), options.frame_bytes);
     let checkpointer =
-        Checkpointer::new(superblocks, log.clone(), clock.clone(), system.clone(), &superblock);
+        Checkpointer::new(superblocks, log.clone(), clock.clone(), system.clone(), &superblock, frames);
     let opening = Opening {
         log_is_cut,
         directory_lock: Mutex::new(Some(directory_lock)),
@@ -443,7 +444,7 @@ fn create(
         next_space: SYSTEM_SPACE + 1,
         directory: None,
         system_map: None,
-        features: Features::default(),
+        features: Features::FRAMES,
         read_from: Release::READS_OURS,
         clean: true,
     };

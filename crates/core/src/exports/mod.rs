@@ -33,7 +33,10 @@ use crate::tree::block::blob::BlobAddress;
 use std::collections::HashSet;
 
 const MAGIC: &[u8; 8] = b"TEAKEXPT";
-const VERSION: u32 = 1;
+/// The newest; of a table that has leaves in frames.
+const VERSION: u32 = 2;
+/// Of any other, so that builds that do not know frames can import it.
+const VERSION_WITHOUT_FRAMES: u32 = 1;
 const HEADER_BYTES: u64 = 40;
 /// Longest description: that of 4096 columns with long texts has a tenth of it.
 const MAX_DESCRIPTION_BYTES: u32 = 16 << 20;

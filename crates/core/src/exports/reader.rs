@@ -1,6 +1,8 @@
 //! Reading an export, of which nothing is believed that was not looked at.
 
-use super::{BundlesMet, Description, HEADER_BYTES, MAGIC, MAX_DESCRIPTION_BYTES, VERSION};
+use super::{
+    BundlesMet, Description, HEADER_BYTES, MAGIC, MAX_DESCRIPTION_BYTES, VERSION, VERSION_WITHOUT_FRAMES,
+};
 use crate::file::{File, FileSystem, OpenMode};
 use crate::finding::Findings;
 use crate::sort::Sorter;
@@ -57,7 +59,7 @@ impl ExportFile {
             return Err(corrupt(0, "the checksum of the header does not match"));
         }
         let (version, description_bytes) = (number(8) as u32, (number(8) >> 32) as u32);
-        if version != VERSION {
+        if !(VERSION_WITHOUT_FRAMES..=VERSION).contains(&version) {
             return Err(Error::UnknownVersion { path: path.into(), found: version, supported: VERSION });
         }
         let begin = HEADER_BYTES + u64::from(description_bytes);

@@ -1,6 +1,8 @@
 //! Writing an export from an image of the table's file.
 
-use super::{BundlesMet, Description, HEADER_BYTES, MAGIC, MAX_DESCRIPTION_BYTES, VERSION};
+use super::{
+    BundlesMet, Description, HEADER_BYTES, MAGIC, MAX_DESCRIPTION_BYTES, VERSION, VERSION_WITHOUT_FRAMES,
+};
 use crate::file::File;
 use crate::finding::Findings;
 use crate::store::{checksum, BlockAddress, Space};
@@ -23,6 +25,7 @@ struct Blocks<'a> {
     position: u64,
     bundles: BundlesMet,
     rows: u64,
+    has_frames: bool,
     watch: Watch<'a>,
 }
 
@@ -38,7 +41,8 @@ pub fn write(
     let begin = HEADER_BYTES + description.encode().len() as u64;
     target.set_len(0)?;
     let bundles = BundlesMet::default();
-    let mut blocks = Blocks { space, target, buffer: Vec::new(), position: begin, bundles, rows: 0, watch };
+    let (buffer, position) = (Vec::new(), begin);
+    let mut blocks = Blocks { space, target, buffer, position, bundles, rows: 0, has_frames: false, watch };
     let mut findings = Findings::default();
     for (number, address) in description.trees.iter().filter_map(|tree| tree.dictionary) {
         space.know_dictionary(number, address, None);
@@ -70,7 +74,8 @@ pub fn write(
     target.write_at(HEADER_BYTES, &described)?;
     target.sync()?;
     let mut header = MAGIC.to_vec();
-    header.extend_from_slice(&VERSION.to_le_bytes());
+    let version = if blocks.has_frames { VERSION } else { VERSION_WITHOUT_FRAMES };
+    header.extend_from_slice(&version.to_le_bytes());
     header.extend_from_slice(&length.to_le_bytes());
     header.extend_from_slice(&block_bytes.to_le_bytes());
     header.extend_from_slice(&checksum(&described).to_le_bytes());
@@ -84,6 +89,7 @@ impl Blocks<'_> {
         let stored = self.space.stored(at)?;
         debug_assert_eq!(stored.len(), at.stored_bytes as usize, "the next block is elsewhere");
         self.buffer.extend_from_slice(&stored);
+        self.has_frames |= at.in_parts;
         (self.watch)(u64::from(at.stored_bytes))?;
         match self.buffer.len() < WRITTEN_AT_ONCE {
             true => Ok(()),

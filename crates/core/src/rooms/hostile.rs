@@ -15,7 +15,7 @@ use crate::options::{Compression, Packing};
 use crate::store::{hostile as store, BlockAddress, Dictionary, Training, TreeRoot};
 use crate::tree::block::blob::{Blob, BlobAddress, Member};
 use crate::tree::block::builder::BlockBuilder;
-use crate::tree::block::hostile::by_columns;
+use crate::tree::block::hostile::{by_columns, in_frames};
 use crate::tree::block::{large_values, Block, Value};
 use crate::values::deflated::{inflate, Recipe};
 use crate::values::{self, bundle::Content};
@@ -269,6 +269,7 @@ fn sample_address() -> BlockAddress {
         raw_bytes: 32 << 10,
         checksum: 0x0123_4567_89ab_cdef,
         compression: Compression::Zstd,
+        in_parts: false,
         dictionary: 0,
     }
 }
@@ -327,6 +328,9 @@ fn sample_blocks(samples: &mut Samples) {
     samples.push(("block", "fixed_by_columns", by_columns(&fixed, fixed.bytes(), 4, 12)));
     samples.push(("block", "texts_by_columns", by_columns(&texts, texts.bytes(), 5, 0)));
     samples.push(("block", "large_by_columns", by_columns(&large, &image, 1, 1)));
+    for (name, block) in [("fixed_in_frames", &fixed), ("texts_in_frames", &texts)] {
+        samples.push(("block", name, in_frames(block, block.bytes(), 150)));
+    }
 }
 
 fn sample_records(samples: &mut Samples) {

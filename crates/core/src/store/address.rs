@@ -32,9 +32,14 @@ pub struct BlockAddress {
     pub checksum: u64,
     /// How the stored bytes are compressed.
     pub compression: Compression,
+    /// Whether they are parts, each compressed by itself.
+    pub in_parts: bool,
     /// The dictionary of the space that they were encoded with before that; 0: none.
     pub dictionary: u16,
 }
+
+/// Set in the byte of the compression if the block is in parts.
+const IN_PARTS: u8 = 0x80;
 
 impl BlockAddress {
     /// Size of the encoding.
@@ -47,7 +52,7 @@ impl BlockAddress {
         out[8..12].copy_from_slice(&self.stored_bytes.to_le_bytes());
         out[12..16].copy_from_slice(&self.raw_bytes.to_le_bytes());
         out[16..24].copy_from_slice(&self.checksum.to_le_bytes());
-        out[24] = self.compression as u8;
+        out[24] = self.compression as u8 | if self.in_parts { IN_PARTS } else { 0 };
         out[25..27].copy_from_slice(&self.dictionary.to_le_bytes());
         out
     }
@@ -59,16 +64,18 @@ impl BlockAddress {
             stored_bytes: u32_at(bytes, 8)?,
             raw_bytes: u32_at(bytes, 12)?,
             checksum: u64_at(bytes, 16)?,
-            compression: match bytes.get(24)? {
+            compression: match bytes.get(24)? & !IN_PARTS {
                 0 => Compression::None,
                 1 => Compression::Lz4,
                 2 => Compression::Zstd,
                 3 => Compression::Recompress,
                 _ => return None,
             },
+            in_parts: bytes.get(24)? & IN_PARTS != 0,
             dictionary: fixed(bytes, 25).map(u16::from_le_bytes)?,
         };
         let plausible = match address.compression {
+            Compression::None | Compression::Recompress if address.in_parts => false,
             Compression::None => address.stored_bytes == address.raw_bytes && address.dictionary == 0,
             _ => address.stored_bytes < address.raw_bytes,
         };
@@ -150,14 +157,15 @@ mod tests {
     proptest! {
         #[test]
         fn any_address_and_root_survive_a_round_trip(
-            unit in 0u64..1 << 40, stored in 0u32..u32::MAX, more in 1u32.., checksum: u64, kind in 0u8..4, number: u16,
+            unit in 0u64..1 << 40, stored in 0u32..u32::MAX, more in 1u32.., checksum: u64, kind in 0u8..4, number: u16, parts: bool,
             height in 0..=TreeRoot::MOST_LEVELS, entries: u64, leaves: u64,
         ) {
             let compression = [Compression::None, Compression::Lz4, Compression::Zstd, Compression::Recompress]
                 [usize::from(kind)];
             let dictionary = if kind == 0 { 0 } else { number };
             let raw_bytes = if kind == 0 { stored } else { stored.saturating_add(more) };
-            let address = BlockAddress { offset: unit * SMALLEST_UNIT, stored_bytes: stored, raw_bytes, checksum, compression, dictionary };
+            let in_parts = parts && matches!(kind, 1 | 2);
+            let address = BlockAddress { offset: unit * SMALLEST_UNIT, stored_bytes: stored, raw_bytes, checksum, compression, in_parts, dictionary };
             prop_assert_eq!(BlockAddress::decode(&address.encode()), Some(address));
             let root = TreeRoot { address, height, entries, leaves, stored_bytes: entries / 2, raw_bytes: entries };
             prop_assert_eq!(TreeRoot::decode(&root.encode()), Some(root));

@@ -49,6 +49,7 @@ impl Space {
             raw_bytes: stored_bytes,
             checksum: checksum(&content),
             compression: Compression::None,
+            in_parts: false,
             dictionary: 0,
         })
     }

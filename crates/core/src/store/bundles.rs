@@ -208,6 +208,7 @@ mod tests {
             raw_bytes: 9000,
             checksum: offset,
             compression: Compression::Zstd,
+            in_parts: false,
             dictionary: 0,
         }
     }

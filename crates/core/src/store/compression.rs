@@ -16,9 +16,11 @@ const DEFAULT_LEVEL: u8 = 1;
 const SCRATCH_KEPT_BYTES: usize = 1 << 20;
 /// No LZ4 block expands by more than this.
 const LZ4_MAX_RATIO: u64 = 255;
+pub(super) const NO_MEMORY: Error = Error::OutOfMemory("a block's buffers");
 
+/// What a thread keeps.
 #[derive(Default)]
-struct Contexts {
+pub(super) struct Contexts {
     /// And the level it is set to.
     compressor: Option<(zstd::bulk::Compressor<'static>, u8)>,
     decompressor: Option<zstd::bulk::Decompressor<'static>>,
@@ -76,7 +78,6 @@ pub(super) fn compress(
     dictionary: Option<&Dictionary>,
     limit: usize,
 ) -> Result<Option<Buffer>> {
-    const NO_MEMORY: Error = Error::OutOfMemory("compressing a block");
     if limit == 0 || packing.compression == Compression::None {
         return Ok(None);
     }
@@ -125,22 +126,17 @@ pub(super) fn decompress(
     dictionary: Option<&Dictionary>,
     read: impl FnOnce(&mut [u8]) -> Result<()>,
 ) -> Result<Result<Buffer, String>> {
-    const NO_MEMORY: Error = Error::OutOfMemory("decompressing a block");
     if compression == Compression::None {
         let mut raw = Buffer::new(raw_bytes).ok_or(NO_MEMORY)?;
         read(&mut raw)?;
         return Ok(Ok(raw));
     }
-    with_contexts(|contexts| {
-        let mut scratch = std::mem::take(&mut contexts.scratch);
-        grow(&mut scratch, stored_bytes)?;
-        let stored = &mut scratch[..stored_bytes];
-        read(stored)?;
+    with_stored(stored_bytes, read, |stored, contexts| {
         let expected = match dictionary {
             None => raw_bytes..=raw_bytes,
             Some(_) => 0..=Dictionary::bound(raw_bytes),
         };
-        let done = match (promised(stored, compression, &expected), dictionary) {
+        Ok(match (promised(stored, compression, &expected), dictionary) {
             (Err(detail), _) => Err(detail),
             (Ok(bytes), None) => {
                 let mut raw = Buffer::new(bytes).ok_or(NO_MEMORY)?;
@@ -154,10 +150,62 @@ pub(super) fn decompress(
                 contexts.coded = coded;
                 decoded
             }
-        };
-        contexts.scratch = scratch;
-        Ok(done)
+        })
     })
+}
+
+/// Gives `read` a buffer of this thread for the `stored_bytes` of a block, then has `work` do something with them.
+pub(super) fn with_stored<R>(
+    stored_bytes: usize,
+    read: impl FnOnce(&mut [u8]) -> Result<()>,
+    work: impl FnOnce(&[u8], &mut Contexts) -> Result<R>,
+) -> Result<R> {
+    with_scratch(stored_bytes, |stored, contexts| {
+        read(stored)?;
+        work(stored, contexts)
+    })
+}
+
+/// Gives `work` a buffer of this thread of so many bytes, whatever stands in them.
+pub(super) fn with_scratch<R>(
+    bytes: usize,
+    work: impl FnOnce(&mut [u8], &mut Contexts) -> Result<R>,
+) -> Result<R> {
+    with_contexts(|contexts| {
+        let mut scratch = std::mem::take(&mut contexts.scratch);
+        grow(&mut scratch, bytes)?;
+        let done = work(&mut scratch[..bytes], contexts);
+        contexts.scratch = scratch;
+        done
+    })
+}
+
+/// Decompresses `stored` into `raw`, of which it gives all. The inner error says what is wrong with it.
+pub(super) fn decompress_into(
+    stored: &[u8],
+    compression: Compression,
+    dictionary: Option<&Dictionary>,
+    contexts: &mut Contexts,
+    raw: &mut [u8],
+) -> Result<Result<(), String>> {
+    let Some(dictionary) = dictionary else {
+        let expected = raw.len()..=raw.len();
+        if let Err(detail) = promised(stored, compression, &expected) {
+            return Ok(Err(detail));
+        }
+        return Ok(unpack(stored, compression, &expected, contexts, raw)?.map(|_| ()));
+    };
+    let expected = 0..=Dictionary::bound(raw.len());
+    let bytes = match promised(stored, compression, &expected) {
+        Ok(bytes) => bytes,
+        Err(detail) => return Ok(Err(detail)),
+    };
+    let mut coded = std::mem::take(&mut contexts.coded);
+    grow(&mut coded, bytes)?;
+    let unpacked = unpack(stored, compression, &expected, contexts, &mut coded[..bytes])?;
+    let decoded = unpacked.and_then(|bytes| dictionary.decode(&coded[..bytes], raw.len()));
+    contexts.coded = coded;
+    Ok(decoded.map(|decoded| raw.copy_from_slice(&decoded)))
 }
 
 /// How many bytes `stored` says that it gives, or gives at most: a number in `expected`, or what is wrong.
@@ -188,7 +236,6 @@ fn unpack(
     contexts: &mut Contexts,
     out: &mut [u8],
 ) -> Result<Result<usize, String>> {
-    const NO_MEMORY: Error = Error::OutOfMemory("decompressing a block");
     let done = match compression {
         Compression::Zstd | Compression::Recompress => {
             let decompressor = match &mut contexts.decompressor {

@@ -140,7 +140,7 @@ pub(super) fn decode(space: u32, unit: Unit, bytes: &[u8]) -> Result<FreeMap, &'
     Ok(FreeMap { generation, end, ranges, bundles })
 }
 
-fn push_varint(out: &mut Vec<u8>, mut value: u64) {
+pub(super) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -148,7 +148,7 @@ fn push_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-fn pop_varint(bytes: &mut &[u8]) -> Option<u64> {
+pub(super) fn pop_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..63).step_by(7) {
         let (&byte, rest) = bytes.split_first()?;

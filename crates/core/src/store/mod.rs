@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `address.rs` | [`BlockAddress`] and [`TreeRoot`]: how a parent names a block |
 //! | `compression.rs` | bytes to stored bytes and back |
+//! | `parts.rs` | the same of a block in parts, each by itself |
 //! | `recompression.rs` | the same for large values that are deflate streams |
 //! | `packer.rs` | which of these a block or a value takes |
 //! | `dictionary/` | frequent words of a tree as codes |
@@ -43,6 +44,7 @@ pub(crate) mod hostile;
 mod lifecycle;
 mod open_files;
 mod packer;
+mod parts;
 mod recompression;
 mod space;
 mod spill;
@@ -59,6 +61,7 @@ pub use dictionary::{Dictionary, Training};
 pub use extent::{Extent, Lifetime, PreparedBlock};
 pub use open_files::OpenFiles;
 pub use packer::Packer;
+pub use parts::MOST_PARTS;
 pub use space::Space;
 pub use spill::{SpillExtent, SpillFile};
 pub use superblock::{spare_path, Features, Newest, Release, Superblock};

@@ -1,7 +1,7 @@
 //! What is stored of a block, or of a large value: which compression, which dictionary, or nothing but the bytes.
 
 use super::dictionary::Dictionary;
-use super::{compression, recompression, SECTOR_BYTES};
+use super::{compression, parts, recompression, SECTOR_BYTES};
 use crate::slabs::Buffer;
 use crate::{Compression, Packing, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -57,37 +57,48 @@ impl Doubts {
 pub(super) struct Packed {
     pub stored: Buffer,
     pub compression: Compression,
+    pub in_parts: bool,
     /// Number of the dictionary; 0: none.
     pub dictionary: u16,
 }
 
 impl Packed {
     fn as_it_is(raw: &[u8]) -> Packed {
-        Packed { stored: raw.into(), compression: Compression::None, dictionary: 0 }
+        Packed { stored: raw.into(), compression: Compression::None, in_parts: false, dictionary: 0 }
     }
 }
 
 impl Packer {
-    /// How many bytes `raw` would take, in the file apart from rounding.
-    pub fn packed_bytes(&self, raw: &[u8]) -> Result<usize> {
-        let packed = compression::compress(raw, self.packing, self.dictionary.as_deref(), raw.len())?;
-        Ok(packed.map_or(raw.len(), |packed| packed.len()))
+    /// How many bytes `raw` would take, cut into parts at `cuts` if there are any, in the file apart from rounding.
+    pub fn packed_bytes(&self, raw: &[u8], cuts: &[usize]) -> Result<usize> {
+        Ok(self.compress(raw, cuts, raw.len())?.map_or(raw.len(), |packed| packed.len()))
     }
 
-    /// A block.
-    pub(super) fn pack(&self, raw: &[u8]) -> Result<Packed> {
-        let packed = compression::compress(raw, self.packing, self.dictionary.as_deref(), worth(raw))?;
-        Ok(match packed {
-            Some(stored) => self.packed(stored, self.packing.compression.of_blocks()),
+    /// A block, in parts if there are `cuts` where each but the first begins.
+    pub(super) fn pack(&self, raw: &[u8], cuts: &[usize]) -> Result<Packed> {
+        Ok(match self.compress(raw, cuts, worth(raw))? {
+            Some(stored) => {
+                let packed = self.packed(stored, self.packing.compression.of_blocks());
+                Packed { in_parts: !cuts.is_empty(), ..packed }
+            }
             None => Packed::as_it_is(raw),
         })
+    }
+
+    fn compress(&self, raw: &[u8], cuts: &[usize], limit: usize) -> Result<Option<Buffer>> {
+        let dictionary = self.dictionary.as_deref();
+        match cuts {
+            [] => compression::compress(raw, self.packing, dictionary, limit),
+            _ if self.packing.compression == Compression::None => Ok(None),
+            _ => parts::compress(raw, cuts, self.packing, dictionary, limit),
+        }
     }
 
     /// A large value: if it is a deflate stream what is in it, where that is wanted; as it is, if it looks as if
     /// nothing could be gained.
     pub(super) fn pack_value(&self, value: &[u8], doubts: &Doubts) -> Result<Packed> {
         if !compression::is_dense(value) {
-            return self.pack(value);
+            return self.pack(value, &[]);
         }
         // Where values are put together later they are inflated then: one alone gains little.
         let inflates = self.packing.compression == Compression::Recompress && !self.packing.similarity;
@@ -104,7 +115,7 @@ impl Packer {
 
     fn packed(&self, stored: Buffer, compression: Compression) -> Packed {
         let dictionary = self.dictionary.as_ref().map_or(0, |dictionary| dictionary.number());
-        Packed { stored, compression, dictionary }
+        Packed { stored, compression, in_parts: false, dictionary }
     }
 }
 

@@ -101,7 +101,7 @@ mod tests {
         assert!(packed.stored.len() < value.len() * 6 / 10, "{} of {}", packed.stored.len(), value.len());
         assert_eq!(unpacked(&packed.stored, value.len()).unwrap(), value);
         // A block is never inflated, a text is compressed as ever, and so is a stream where that is not wanted.
-        assert_eq!(packer.pack(content).unwrap().compression, Compression::Zstd);
+        assert_eq!(packer.pack(content, &[]).unwrap().compression, Compression::Zstd);
         assert_eq!(packer.pack_value(content, &doubts).unwrap().compression, Compression::Zstd);
         let other = Packer::from(Compression::Zstd).pack_value(&value, &doubts).unwrap();
         assert_eq!((other.compression, &other.stored[..]), (Compression::None, &value[..]));

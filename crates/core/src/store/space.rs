@@ -18,8 +18,9 @@
 //! memory what was written (leaves point to their new extents) and later start again with `begin(g)`; nothing need be
 //! undone. What was superseded stays so, and gives its space back with the next checkpoint that succeeds. *Abandon*:
 //! `abandon(g)` makes live again what was superseded by `g` since `begin(g)`, and frees what has the lifetime
-//! [`Lifetime::Checkpoint`]; memory must refer to the old extents again. If the *superblock's* write or sync fails
-//! nobody knows which image is durable: neither `durable` nor `abandon` may be called, the engine stops writing.
+//! [`Lifetime::Checkpoint`](super::Lifetime::Checkpoint); memory must refer to the old extents again. If the
+//! *superblock's* write or sync fails nobody knows which image is durable: neither `durable` nor `abandon` may be
+//! called, the engine stops writing.
 //!
 //! ```text
 //! file:    | header 4 KiB | extent | extent | free | extent ... | end      extents: multiples of its unit
@@ -29,6 +30,7 @@
 //! ```
 
 mod kind;
+mod preparing;
 mod reading;
 
 use std::collections::HashMap;
@@ -40,10 +42,10 @@ use self::kind::SpaceKind;
 use crate::sync::{Mutex, MutexGuard};
 
 use super::dictionary::Dictionary;
-use super::extent::{Extent, Lifetime, PreparedBlock};
+use super::extent::{Extent, PreparedBlock};
 use super::lifecycle::Books;
 use super::open_files::{KernelAhead, OpenFiles, TableFile};
-use super::packer::{Doubts, Packed, Packer};
+use super::packer::Doubts;
 use super::spill::{SpillFile, SpillShare};
 use super::twin::Twin;
 use super::{checksum, free_map, u32_at, u64_at, BlockAddress, BundleUse, ThinnedBundle, Unit};
@@ -240,50 +242,6 @@ impl Space {
         self.loaded_books().ok().and_then(|books| books.usage()).map_or(0, |(_, free)| free)
     }
 
-    /// Compresses `raw`, computes its checksum and allocates an extent for it. No I/O but the first time, when the map
-    /// is read.
-    #[cfg(test)]
-    pub fn prepare(self: &Arc<Self>, raw: &[u8], packer: impl Into<Packer>) -> Result<PreparedBlock> {
-        self.prepare_for(Lifetime::Kept, raw, packer)
-    }
-
-    /// [`Space::prepare`] for an extent that does not stay for good.
-    pub fn prepare_for(
-        self: &Arc<Self>,
-        lifetime: Lifetime,
-        raw: &[u8],
-        packer: impl Into<Packer>,
-    ) -> Result<PreparedBlock> {
-        self.place_packed(lifetime, raw.len(), packer.into().pack(raw)?)
-    }
-
-    /// The same for a large value, in a private extent.
-    pub fn prepare_value(self: &Arc<Self>, value: &[u8], packer: &Packer) -> Result<PreparedBlock> {
-        self.place_packed(Lifetime::Private, value.len(), packer.pack_value(value, &self.doubts)?)
-    }
-
-    fn place_packed(
-        self: &Arc<Self>,
-        lifetime: Lifetime,
-        raw_bytes: usize,
-        packed: Packed,
-    ) -> Result<PreparedBlock> {
-        let Packed { stored, compression, dictionary } = packed;
-        let raw_bytes = u32::try_from(raw_bytes).map_err(|_| Error::TooLarge {
-            what: "block",
-            bytes: raw_bytes as u64,
-            maximum: u64::from(u32::MAX),
-        })?;
-        let checksum = checksum(&stored);
-        let (offset, born) = self
-            .loaded_books()?
-            .allocate(self.unit.occupied(stored.len() as u64, compression), lifetime)
-            .ok_or_else(|| Error::corrupt(self.path(), 0, "free space is not known"))?;
-        let stored_bytes = stored.len() as u32;
-        let address = BlockAddress { offset, stored_bytes, raw_bytes, checksum, compression, dictionary };
-        Ok(PreparedBlock { extent: Arc::new(Extent::new(self.clone(), address, born)), stored })
-    }
-
     /// Writes a block; it is durable after the next [`Space::sync`]. After an error it may be written again or dropped.
     pub fn write(&self, block: &PreparedBlock) -> Result<()> {
         let offset = block.address().offset;
@@ -385,6 +343,7 @@ impl Space {
                     raw_bytes: bytes,
                     checksum: checksum(&content),
                     compression: Compression::None,
+                    in_parts: false,
                     dictionary: 0,
                 })
             }

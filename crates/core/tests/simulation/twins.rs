@@ -79,6 +79,7 @@ fn options(seed: u64, little_history: bool) -> Options {
         cache_bytes: [1 << 20, 2 << 20, 8 << 20][seed as usize % 3],
         log_segment_bytes: 1 << 20,
         dictionary_sample_bytes: [0, 16 << 10, 60 << 10][seed as usize / 3 % 3],
+        frame_bytes: [400, 0, 1500][seed as usize / 9 % 3],
         background: false,
         recovery_threads: 1,
         ..Options::new("/teak")

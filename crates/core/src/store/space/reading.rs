@@ -4,7 +4,7 @@ use super::{Known, Space, HEADER_BYTES};
 use crate::slabs::Buffer;
 use crate::store::dictionary::Dictionary;
 use crate::store::open_files::{KernelAhead, TableFile};
-use crate::store::{checksum, compression, recompression, BlockAddress};
+use crate::store::{checksum, compression, parts, recompression, BlockAddress};
 use crate::{Compression, Error, Result};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -88,20 +88,24 @@ impl Space {
         if at.compression == Compression::None && at.stored_bytes != at.raw_bytes {
             return Err(corrupt("an uncompressed block has two sizes".into()));
         }
-        let dictionary = match at.dictionary {
-            0 => None,
-            number => {
-                let known = self.dictionary(number)?;
-                Some(known.ok_or_else(|| corrupt(format!("dictionary {number} of the block is missing")))?)
-            }
-        };
+        let dictionary = self.dictionary_of(at)?;
         let (stored_bytes, raw_bytes) = (at.stored_bytes as usize, at.raw_bytes as usize);
         let dictionary = dictionary.as_deref();
         let raw = match at.compression {
             Compression::Recompress => recompression::unpack(stored_bytes, raw_bytes, dictionary, read),
+            other if at.in_parts => parts::decompress(stored_bytes, raw_bytes, other, dictionary, read),
             other => compression::decompress(stored_bytes, raw_bytes, other, dictionary, read),
         }?;
         raw.map_err(corrupt)
+    }
+
+    fn dictionary_of(&self, at: &BlockAddress) -> Result<Option<Arc<Dictionary>>> {
+        if at.dictionary == 0 {
+            return Ok(None);
+        }
+        let known = self.dictionary(at.dictionary)?;
+        let missing = || format!("dictionary {} of the block is missing", at.dictionary);
+        known.ok_or_else(|| Error::corrupt(self.path(), at.offset, missing())).map(Some)
     }
 
     /// Fills `stored` with the stored bytes of a block and checks them.
@@ -112,10 +116,13 @@ impl Space {
                 found if found == at.checksum => Ok(()),
                 found => {
                     let expected = at.checksum;
-                    let detail = format!(
+                    let mut detail = format!(
                         "block checksum is {found:016x}, {expected:016x} is expected ({} bytes)",
                         at.stored_bytes
                     );
+                    if at.in_parts {
+                        detail = format!("{detail}; {}", parts::damaged(stored, at.raw_bytes as usize));
+                    }
                     Err(Error::corrupt(file.path(), at.offset, detail))
                 }
             }

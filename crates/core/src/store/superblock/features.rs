@@ -13,14 +13,28 @@ use std::path::Path;
 const FORBID_READING: u32 = 0x0000_ff00;
 /// Who does not know one of these must not write them.
 const FORBID_WRITING: u32 = 0x00ff_0000;
-/// Those that this build knows: there is none so far.
-const KNOWN: u32 = 0;
+/// Those that this build knows.
+const KNOWN: u32 = Features::FRAMES.0;
 
 /// The features that files of an engine have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Features(u32);
 
 impl Features {
+    /// Leaves in frames: blocks whose addresses say that they are in parts, and of a version that has frames. Needed
+    /// for reading.
+    pub const FRAMES: Features = Features(1 << 8);
+
+    /// These and `others`.
+    pub fn with(self, others: Features) -> Features {
+        Features(self.0 | others.0)
+    }
+
+    /// Whether all `others` are among these.
+    pub fn has(self, others: Features) -> bool {
+        self.0 & others.0 == others.0
+    }
+
     pub(super) fn among(flags: u32) -> Features {
         Features(flags & (FORBID_READING | FORBID_WRITING))
     }

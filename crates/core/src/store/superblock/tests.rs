@@ -15,6 +15,7 @@ fn superblock(checkpoint: u64) -> Superblock {
         raw_bytes: 300,
         checksum: 5,
         compression: Compression::Zstd,
+        in_parts: false,
         dictionary: 7,
     };
     Superblock {

@@ -50,18 +50,16 @@ impl Header {
         out
     }
 
-    /// The header, and the version of what follows it: [`VERSION`] or [`columns::VERSION`].
+    /// The header, and the version of what follows it: [`VERSION`] or those of [`columns`].
     pub fn decode(bytes: &[u8]) -> Result<(Header, u8), String> {
         let header = bytes.get(..HEADER_BYTES).ok_or_else(|| format!("a block of {} bytes", bytes.len()))?;
         if header[..2] != MAGIC {
             return Err(format!("block magic {:02x}{:02x}", header[0], header[1]));
         }
         let version = header[2];
-        if !matches!(version, VERSION | columns::VERSION) {
-            return Err(format!(
-                "block version {version}, this build reads {VERSION} and {}",
-                columns::VERSION
-            ));
+        if !matches!(version, VERSION | columns::VERSION | columns::VERSION_OF_FRAMES) {
+            let newest = columns::VERSION_OF_FRAMES;
+            return Err(format!("block version {version}, this build reads {VERSION} to {newest}"));
         }
         let flags = header[3];
         if flags & !(WIDE_HEADS | FIXED_SUFFIX | FIXED_VALUE) != 0 {

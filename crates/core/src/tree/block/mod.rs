@@ -157,7 +157,7 @@ impl Block {
 
     fn frame(bytes: Buffer) -> Result<Block, String> {
         let (header, version) = Header::decode(&bytes)?;
-        let bytes = if version == VERSION { bytes } else { columns::unpack(&bytes, &header)? };
+        let bytes = if version == VERSION { bytes } else { columns::unpack(&bytes, &header, version)? };
         let layout = header.layout()?;
         if layout.end != bytes.len() {
             return Err(format!("a block of {} bytes whose header implies {}", bytes.len(), layout.end));

@@ -22,6 +22,11 @@ fn build(entries: &Entries) -> Block {
     block
 }
 
+/// Bytes of a frame, or none.
+fn frame_sizes() -> impl Strategy<Value = Option<usize>> {
+    proptest::option::of(1usize..4000)
+}
+
 fn inline(value: Value<'_>) -> &[u8] {
     match value {
         Value::Inline(bytes) => bytes,
@@ -136,10 +141,10 @@ proptest! {
 
     #[test]
     fn a_block_stored_by_columns_comes_back_byte_for_byte(
-        entries in awkward_entries(), keys in 0usize..20, values in 0usize..50,
+        entries in awkward_entries(), keys in 0usize..20, values in 0usize..50, frame_bytes in frame_sizes(),
     ) {
         let block = build(&entries);
-        let packed = columns::pack(&block, block.bytes(), Columns { keys, values });
+        let packed = columns::pack(&block, block.bytes(), Columns { keys, values }, frame_bytes).bytes;
         let unpacked = Block::parse(packed, &no_blobs).map_err(TestCaseError::fail)?;
         prop_assert_eq!(unpacked.bytes(), block.bytes());
     }
@@ -147,11 +152,11 @@ proptest! {
     #[test]
     fn rows_of_many_lengths_and_whole_tiles_come_back(
         rows in proptest::collection::vec((any::<[u8; 3]>(), proptest::collection::vec(any::<u8>(), 19..300)), 0..70),
-        keys in 0usize..30, values in 0usize..310,
+        keys in 0usize..30, values in 0usize..310, frame_bytes in frame_sizes(),
     ) {
         let block = build(&rows.into_iter().enumerate()
             .map(|(i, (noise, value))| ([&(i as u16).to_be_bytes()[..], &noise, &[0; 14]].concat(), value)).collect());
-        let packed = columns::pack(&block, block.bytes(), Columns { keys, values });
+        let packed = columns::pack(&block, block.bytes(), Columns { keys, values }, frame_bytes).bytes;
         let unpacked = Block::parse(packed, &no_blobs).map_err(TestCaseError::fail)?;
         prop_assert_eq!(unpacked.bytes(), block.bytes());
     }
@@ -160,11 +165,13 @@ proptest! {
     fn damaged_bytes_are_refused_or_read_without_panic(
         entries in awkward_entries(), damage in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..6),
         cut in proptest::option::of(any::<u16>()), probes in proptest::collection::vec(awkward_key(), 0..10),
-        by_columns in proptest::option::of((0usize..12, 0usize..12)),
+        by_columns in proptest::option::of((0usize..12, 0usize..12)), frame_bytes in frame_sizes(),
     ) {
         let block = build(&entries);
         let mut bytes = match by_columns {
-            Some((keys, values)) => columns::pack(&block, block.bytes(), Columns { keys, values }).to_vec(),
+            Some((keys, values)) => {
+                columns::pack(&block, block.bytes(), Columns { keys, values }, frame_bytes).bytes.to_vec()
+            }
             None => block.bytes().to_vec(),
         };
         for (at, value) in damage {
@@ -232,7 +239,7 @@ fn every_byte_of_header_and_heads_is_checked() {
 #[test]
 fn few_bytes_on_disk_cannot_ask_for_much_memory() {
     let block = build(&Entries::from([(Vec::new(), Vec::new())]));
-    let packed = columns::pack(&block, block.bytes(), Columns::default());
+    let packed = columns::pack(&block, block.bytes(), Columns::default(), None).bytes;
     let parse = |at: usize, number: u32| {
         let mut damaged = packed.to_vec();
         damaged[at..at + 4].copy_from_slice(&number.to_le_bytes());
@@ -250,11 +257,14 @@ fn few_bytes_on_disk_cannot_ask_for_much_memory() {
 fn every_byte_of_a_header_on_disk_is_checked() {
     let entries = (0..40u32).map(|i| (vec![i as u8, 0, 0, 0, 9], vec![7; 1 + i as usize])).collect();
     let block = build(&entries);
-    let packed = columns::pack(&block, block.bytes(), Columns { keys: 3, values: 1 });
-    for at in 0..HEADER_BYTES + 6 {
-        let mut damaged = packed.to_vec();
-        damaged[at] ^= 0x10;
-        assert!(Block::parse(damaged, &no_blobs).is_err(), "byte {at}");
+    // The number of rows in a frame, behind it, only the checksum tells from another.
+    for frame_bytes in [None, Some(100)] {
+        let packed = columns::pack(&block, block.bytes(), Columns { keys: 3, values: 1 }, frame_bytes).bytes;
+        for at in 0..HEADER_BYTES + 6 {
+            let mut damaged = packed.to_vec();
+            damaged[at] ^= 0x10;
+            assert!(Block::parse(damaged, &no_blobs).is_err(), "byte {at}");
+        }
     }
 }
 
@@ -277,7 +287,7 @@ fn blobs_keep_their_place_among_inline_values() {
         }
     }
     assert!(Block::parse_spilled(tail.bytes().to_vec(), Box::default()).is_err());
-    let packed = columns::pack(&tail, tail.bytes(), Columns { keys: 9, values: 9 });
+    let packed = columns::pack(&tail, tail.bytes(), Columns { keys: 9, values: 9 }, Some(1)).bytes;
     assert_eq!(Block::parse_spilled(packed, tail.blobs().into()).unwrap().bytes(), tail.bytes());
 }
 
@@ -295,6 +305,7 @@ fn large_values_are_found_without_the_rows() {
         raw_bytes: 100,
         checksum: 7,
         compression: Compression::Zstd,
+        in_parts: false,
         dictionary: 0,
     };
     let named = [0, 1].map(|i| BlobAddress {
@@ -307,7 +318,8 @@ fn large_values_are_found_without_the_rows() {
     bytes.truncate(from);
     named.iter().for_each(|address| bytes.extend_from_slice(&address.encode()));
     assert_eq!(large_values(&bytes).unwrap(), named);
-    assert_eq!(large_values(&columns::pack(&block, &bytes, Columns { keys: 1, values: 0 })).unwrap(), named);
+    let packed = columns::pack(&block, &bytes, Columns { keys: 1, values: 0 }, None).bytes;
+    assert_eq!(large_values(&packed).unwrap(), named);
     assert!(large_values(&bytes[..HEADER_BYTES + BLOB_ADDRESS_BYTES]).is_err());
     assert_eq!(large_values(build(&BTreeMap::new()).bytes()), Ok(Vec::new()));
 }
@@ -324,4 +336,14 @@ fn pushing_a_key_twice_is_a_bug() {
     let mut builder = BlockBuilder::new();
     builder.push(b"a", Value::Inline(b""));
     builder.push(b"a", Value::Inline(b""));
+}
+
+#[test]
+fn a_block_with_large_values_has_no_frames() {
+    let mut builder = BlockBuilder::new();
+    builder.push(b"a", Value::Blob(&Arc::new(Blob::new(vec![1; 100]))));
+    (0..90u8).for_each(|i| builder.push(&[b'b', i], Value::Inline(&[i; 100])));
+    let block = builder.finish();
+    let stored = columns::pack(&block, block.bytes(), Columns::default(), Some(1000));
+    assert!(stored.cuts.is_empty() && stored.bytes[2] == columns::VERSION);
 }

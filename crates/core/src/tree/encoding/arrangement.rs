@@ -7,7 +7,7 @@
 use super::Encoding;
 use crate::options::Compression;
 use crate::store::{Lifetime, Packer, PreparedBlock};
-use crate::tree::block::columns::{self, Columns};
+use crate::tree::block::columns::{self, Columns, Stored};
 use crate::tree::block::Block;
 use crate::Result;
 
@@ -15,6 +15,10 @@ use crate::Result;
 /// something is known.
 const OF_KEYS: [usize; 4] = [usize::MAX, 16, 8, 0];
 const OF_VALUES: [usize; 7] = [16, usize::MAX, 128, 64, 32, 8, 0];
+/// Frames that are tried, in the smallest there may be; the first is a block without frames.
+const OF_FRAMES: [usize; 3] = [usize::MAX, 2, 1];
+/// Frames may take so much more than a block without, one part in so many.
+const WORTH_ONE_PART_IN: u64 = 50;
 /// A block with fewer bytes is stored as the others are: it tells little, and gains little.
 const LEAST_BYTES: usize = 8 << 10;
 /// So many bytes of values that are put together from columns cost a reader as much as a stored byte is worth: 4 ns for
@@ -33,6 +37,7 @@ pub(in crate::tree) struct Arrangement {
     dictionary: Option<u16>,
     keys: Scores<{ OF_KEYS.len() }>,
     values: Scores<{ OF_VALUES.len() }>,
+    frames: Scores<{ OF_FRAMES.len() }>,
 }
 
 /// Bytes that blocks took with each number of columns, and what putting them together costs; those of earlier trials
@@ -89,10 +94,23 @@ impl Arrangement {
         Columns { keys: self.keys.best(&OF_KEYS), values: self.values.best(&OF_VALUES) }
     }
 
+    /// Bytes of values in the smallest frames that take little more than none; `least` is the smallest there may be, 0
+    /// if there are to be none.
+    fn frame_bytes(&self, least: usize) -> Option<usize> {
+        let whole = self.frames.0[0];
+        let is_worth_it = |i: &usize| self.frames.0[*i] <= whole + whole / WORTH_ONE_PART_IN;
+        let smallest = (1..OF_FRAMES.len()).rev().find(is_worth_it);
+        smallest.map(|i| OF_FRAMES[i].saturating_mul(least)).filter(|bytes| *bytes > 0)
+    }
+
     /// Keys first: that they are by columns does not depend on the values.
-    fn try_on(&mut self, block: &Block, image: &[u8], packer: &Packer) -> Result<()> {
+    fn try_on(&mut self, block: &Block, image: &[u8], packer: &Packer, least_frame: usize) -> Result<()> {
         let most = columns::most(block);
-        let size = |wanted| packer.packed_bytes(&columns::pack(block, image, wanted));
+        let framed = |wanted, frame_bytes| {
+            let Stored { bytes, cuts } = columns::pack(block, image, wanted, frame_bytes);
+            packer.packed_bytes(&bytes, &cuts)
+        };
+        let size = |wanted| framed(wanted, None);
         let values = self.values.best(&OF_VALUES);
         self.keys.note(&OF_KEYS, most.keys, |keys| size(Columns { keys, values }))?;
         let keys = self.keys.best(&OF_KEYS);
@@ -102,45 +120,61 @@ impl Arrangement {
                 size(Columns { keys, values }).map(|bytes| bytes + cost(values))
             })?;
         }
+        if let Some(most) = block.value_bytes().len().checked_div(least_frame) {
+            let columns = self.columns();
+            self.frames
+                .note(&OF_FRAMES, most, |frames| framed(columns, Some(least_frame.saturating_mul(frames))))?;
+        }
         Ok(())
     }
 }
 
 impl Encoding {
-    /// A leaf's block, compressed, with an extent to be written to. Its large values are written here if they are not
-    /// stored yet; whoever publishes the extent publishes them too.
+    /// A leaf's block, compressed, with an extent to be written to; in frames of `least_frame` bytes of values, or
+    /// more, unless that is 0. Its large values are written here if they are not stored yet; whoever publishes the
+    /// extent publishes them too.
     pub(in crate::tree) fn prepare(
         &self,
         lifetime: Lifetime,
         tree_bytes: u64,
         block: &Block,
+        least_frame: usize,
     ) -> Result<PreparedBlock> {
         let packer = self.packer(tree_bytes, block.bytes())?;
         let image = block.image(&self.space, packer.clone())?;
         if packer.packing.compression == Compression::None {
             return self.space.prepare_for(lifetime, &image, packer);
         }
-        let stored = columns::pack(block, &image, self.columns_for(block, &image, &packer)?);
-        self.space.prepare_for(lifetime, &stored, packer)
+        let (columns, frame_bytes) = self.form_of(block, &image, &packer, least_frame)?;
+        let Stored { bytes, cuts } = columns::pack(block, &image, columns, frame_bytes);
+        self.space.prepare_in_parts(lifetime, &bytes, &cuts, packer)
     }
 
-    fn columns_for(&self, block: &Block, image: &[u8], packer: &Packer) -> Result<Columns> {
+    /// How many columns, and how many bytes a frame is to have, if there are to be any.
+    fn form_of(
+        &self,
+        block: &Block,
+        image: &[u8],
+        packer: &Packer,
+        least_frame: usize,
+    ) -> Result<(Columns, Option<usize>)> {
         let dictionary = packer.dictionary.as_ref().map(|dictionary| dictionary.number());
         let mut tried = {
             let mut arrangement = self.arrangement.lock();
             if image.len() < LEAST_BYTES || !arrangement.is_due(dictionary) {
-                return Ok(arrangement.columns());
+                return Ok((arrangement.columns(), arrangement.frame_bytes(least_frame)));
             }
             arrangement.clone()
         };
         // Not under the mutex: others store their blocks meanwhile.
-        tried.try_on(block, image, packer)?;
-        let columns = tried.columns();
+        tried.try_on(block, image, packer, least_frame)?;
+        let form = (tried.columns(), tried.frame_bytes(least_frame));
         let mut arrangement = self.arrangement.lock();
         if arrangement.dictionary == tried.dictionary {
-            (arrangement.keys, arrangement.values) = (tried.keys, tried.values);
+            let Arrangement { keys, values, frames, .. } = tried;
+            *arrangement = Arrangement { keys, values, frames, ..*arrangement };
         }
-        Ok(columns)
+        Ok(form)
     }
 }
 
@@ -181,13 +215,16 @@ mod tests {
         let packer = Packer::from(Compression::Zstd);
         for (block, by_columns) in [(block(numbers), true), (block(text), false)] {
             let mut arrangement = Arrangement::default();
-            arrangement.try_on(&block, block.bytes(), &packer).unwrap();
+            arrangement.try_on(&block, block.bytes(), &packer, 8 << 10).unwrap();
             let chosen = arrangement.columns();
             assert_eq!(chosen.values > 16, by_columns, "{chosen:?}");
-            let size = |columns| packer.packed_bytes(&columns::pack(&block, block.bytes(), columns)).unwrap();
+            let size = |columns| {
+                let stored = columns::pack(&block, block.bytes(), columns, None);
+                packer.packed_bytes(&stored.bytes, &[]).unwrap()
+            };
             let other = Columns { values: if by_columns { 0 } else { usize::MAX }, ..chosen };
             assert!(size(chosen) < size(other) * 3 / 4, "{} and {} bytes", size(chosen), size(other));
-            assert!(size(chosen) <= packer.packed_bytes(block.bytes()).unwrap());
+            assert!(size(chosen) <= packer.packed_bytes(block.bytes(), &[]).unwrap());
         }
     }
 
@@ -208,7 +245,7 @@ mod tests {
         let packer = Packer::from(Compression::Zstd);
         let block = block(noise);
         let mut arrangement = Arrangement::default();
-        arrangement.try_on(&block, block.bytes(), &packer).unwrap();
+        arrangement.try_on(&block, block.bytes(), &packer, 8 << 10).unwrap();
         assert!(arrangement.columns().values <= 16, "{:?}", arrangement.columns());
     }
 
@@ -218,11 +255,11 @@ mod tests {
         let (before, after) = (block(numbers), block(text));
         let mut arrangement = Arrangement::default();
         for _ in 0..20 {
-            arrangement.try_on(&before, before.bytes(), &packer).unwrap();
+            arrangement.try_on(&before, before.bytes(), &packer, 8 << 10).unwrap();
         }
         let chosen = arrangement.columns();
         for _ in 0..4 {
-            arrangement.try_on(&after, after.bytes(), &packer).unwrap();
+            arrangement.try_on(&after, after.bytes(), &packer, 8 << 10).unwrap();
         }
         assert_ne!(arrangement.columns().values, chosen.values);
     }

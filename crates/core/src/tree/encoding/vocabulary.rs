@@ -116,8 +116,8 @@ impl Sample {
         let with = Packer { packing, dictionary: Some(dictionary.clone()) };
         let (mut plain, mut encoded) = (0, 0);
         for block in &self.held_back {
-            plain += Packer::from(packing).packed_bytes(block)?;
-            encoded += with.packed_bytes(block)?;
+            plain += Packer::from(packing).packed_bytes(block, &[])?;
+            encoded += with.packed_bytes(block, &[])?;
         }
         Ok((plain, encoded))
     }

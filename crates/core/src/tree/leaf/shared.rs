@@ -7,7 +7,7 @@ use crate::cache::{Cache, Usage};
 use crate::mvcc::Clock;
 use crate::options::TreeSpec;
 use crate::store::{Lifetime, PreparedBlock, Space, SpillFile, TreeRoot};
-use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use crate::tree::block::Block;
 use crate::tree::encoding::Encoding;
 use crate::tree::versions::delta::Delta;
@@ -32,6 +32,8 @@ pub struct Resources {
     pub past: Arc<PastUsage>,
     /// Blocks on their way to memory that nobody has asked for yet.
     pub ahead: Arc<ReadAhead>,
+    /// Bytes of values in a frame, at least; 0 until the durable superblock says that leaves may be in frames.
+    pub frame_bytes: Arc<AtomicUsize>,
 }
 
 /// What the leaves of one tree share.
@@ -154,7 +156,9 @@ impl TreeShared {
     ) -> Result<(FileCopy, PreparedBlock)> {
         debug_assert!(watched::has_none(), "a block is compressed under a tree's structure latch");
         let tree_bytes = self.size.leaves().saturating_mul(u64::from(self.spec.block_bytes));
-        let prepared = self.encoding.prepare(lifetime, tree_bytes, block)?;
+        // Relaxed: nothing is reached through it.
+        let least_frame = self.context.frame_bytes.load(Ordering::Relaxed);
+        let prepared = self.encoding.prepare(lifetime, tree_bytes, block, least_frame)?;
         let image = Image::with_blobs(prepared.extent().clone(), block.blobs());
         Ok((FileCopy::of(image, block), prepared))
     }

@@ -59,6 +59,7 @@ impl TreeContext {
                 spill,
                 past: Arc::new(PastUsage::new()),
                 ahead: Arc::default(),
+                frame_bytes: Arc::default(),
             }),
             memory,
             tables_in_memory: Mutex::default(),
@@ -84,7 +85,7 @@ impl TreeContext {
         if tables.len() == tables.capacity() {
             tables.retain(|_, table| table.strong_count() > 0);
         }
-        let Resources { leaves, clock, spill, past, ahead, .. } = &*self.resources;
+        let Resources { leaves, clock, spill, past, ahead, frame_bytes, .. } = &*self.resources;
         let resources = Arc::new(Resources {
             cache: Cache::of_table(&self.memory, limit),
             changes: Usage::new(self.memory.budget()),
@@ -93,6 +94,7 @@ impl TreeContext {
             spill: spill.clone(),
             past: past.clone(),
             ahead: ahead.clone(),
+            frame_bytes: frame_bytes.clone(),
         });
         tables.insert(space.id(), Arc::downgrade(&resources));
         resources
