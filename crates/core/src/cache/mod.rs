@@ -185,6 +185,12 @@ impl Cache {
         self.make_room_slowly()
     }
 
+    /// Whether a quarter of the budget is left: then nothing is done to save memory.
+    pub fn is_roomy(&self) -> bool {
+        let budget = self.state.budget();
+        self.state.usage.approximate() <= budget - budget / 4
+    }
+
     /// Whether there is room for what nobody has asked for yet: not above the budget. Above 95 % of it the evictor
     /// begins to work.
     pub fn has_room(&self) -> bool {

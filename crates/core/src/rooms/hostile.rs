@@ -12,10 +12,10 @@ use crate::catalog::{Link, TableRecord};
 use crate::checkpoint::direct::DirectBlock;
 use crate::log::{hostile::unpack, CounterChange, LogRecord, Op, OpKind, RedoBuffer};
 use crate::options::{Compression, Packing};
-use crate::store::{hostile as store, BlockAddress, Dictionary, Training, TreeRoot};
+use crate::store::{hostile as store, in_parts, BlockAddress, Dictionary, Training, TreeRoot};
 use crate::tree::block::blob::{Blob, BlobAddress, Member};
 use crate::tree::block::builder::BlockBuilder;
-use crate::tree::block::hostile::{by_columns, in_frames};
+use crate::tree::block::hostile::{by_columns, in_frames, read_packed};
 use crate::tree::block::{large_values, Block, Value};
 use crate::values::deflated::{inflate, Recipe};
 use crate::values::{self, bundle::Content};
@@ -54,6 +54,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("dictionary", dictionary),
     Target::new("coded_words", coded_words),
     Target::new("stored_block", stored_block),
+    Target::new("frames", frames),
     Target::new("large_value", large_value),
     Target::new("free_map", free_map),
     Target::new("export", crate::exports::hostile::description),
@@ -194,6 +195,18 @@ fn stored_block(bytes: &[u8]) {
     }
 }
 
+/// A leaf in frames as the file has it: how it is compressed (1 byte), the length that its address announces (4 bytes),
+/// the bytes. Row by row there is what is in the whole.
+fn frames(bytes: &[u8]) {
+    let Some(([how, length @ ..], stored)) = bytes.split_first_chunk::<5>() else { return };
+    let compression = if how % 2 == 0 { Compression::Lz4 } else { Compression::Zstd };
+    let raw_bytes = (u32::from_le_bytes(*length) % STORED_BYTES) as usize;
+    let whole = in_parts::read_all(stored, raw_bytes, compression);
+    let whole = whole.and_then(|raw| Block::parse(raw, &nothing));
+    let Ok((first, parts)) = in_parts::read(stored, raw_bytes, compression) else { return };
+    read_packed(&first, parts, whole.ok().as_ref());
+}
+
 /// The row of a large value in its block, and what an operation in the log says of one.
 fn large_value(bytes: &[u8]) {
     if let Ok(address) = BlobAddress::decode(bytes) {
@@ -328,8 +341,14 @@ fn sample_blocks(samples: &mut Samples) {
     samples.push(("block", "fixed_by_columns", by_columns(&fixed, fixed.bytes(), 4, 12)));
     samples.push(("block", "texts_by_columns", by_columns(&texts, texts.bytes(), 5, 0)));
     samples.push(("block", "large_by_columns", by_columns(&large, &image, 1, 1)));
-    for (name, block) in [("fixed_in_frames", &fixed), ("texts_in_frames", &texts)] {
-        samples.push(("block", name, in_frames(block, block.bytes(), 150)));
+    let framed =
+        [("fixed_in_frames", 0, Compression::Lz4, &fixed), ("texts_in_frames", 1, Compression::Zstd, &texts)];
+    for (name, how, compression, block) in framed {
+        let (raw, cuts) = in_frames(block, block.bytes(), 150);
+        let announced = (raw.len() as u32).to_le_bytes();
+        let stored = in_parts::compressed(&raw, &cuts, compression);
+        samples.push(("frames", name, [&[how][..], &announced, &stored].concat()));
+        samples.push(("block", name, raw));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{BlockAddress, BundleUse, Space};
+use super::{BlockAddress, BundleUse, Space, StoredParts};
 use crate::slabs::Buffer;
 use crate::Result;
 
@@ -56,7 +56,12 @@ impl Extent {
         self.space.read(&self.address)
     }
 
-    /// The same of a large value, beside which nothing is read.
+    /// Of a block in parts the first, decompressed, and the others as they are stored. Checked; one disk read.
+    pub fn read_parts(&self) -> Result<(Buffer, StoredParts)> {
+        self.space.read_parts(&self.address)
+    }
+
+    /// The same as [`Extent::read`] of a large value, beside which nothing is read.
     pub fn read_value(&self) -> Result<Buffer> {
         self.space.read_value(&self.address)
     }

@@ -61,7 +61,9 @@ pub use dictionary::{Dictionary, Training};
 pub use extent::{Extent, Lifetime, PreparedBlock};
 pub use open_files::OpenFiles;
 pub use packer::Packer;
-pub use parts::MOST_PARTS;
+#[cfg(any(test, feature = "rooms"))]
+pub(crate) use parts::in_parts;
+pub use parts::{StoredParts, MOST_PARTS};
 pub use space::Space;
 pub use spill::{SpillExtent, SpillFile};
 pub use superblock::{spare_path, Features, Newest, Release, Superblock};

@@ -10,6 +10,7 @@
 //! ```
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::compression::{self, NO_MEMORY};
 use super::dictionary::Dictionary;
@@ -138,19 +139,103 @@ pub(super) fn decompress(
     })
 }
 
+/// Stored bytes in memory: all parts of a block but the first. Decompressed when somebody wants to read one.
+pub struct StoredParts {
+    stored: Buffer,
+    parts: Box<[Part]>,
+    compression: Compression,
+    dictionary: Option<Arc<Dictionary>>,
+}
+
+impl StoredParts {
+    /// Gives `read` a buffer for the `stored_bytes` of a block; the first part of what it read, decompressed, and the
+    /// others as they are. The inner error says what is wrong with them.
+    pub(super) fn read(
+        stored_bytes: usize,
+        raw_bytes: usize,
+        compression: Compression,
+        dictionary: Option<Arc<Dictionary>>,
+        read: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<Result<(Buffer, StoredParts), String>> {
+        compression::with_stored(stored_bytes, read, |stored, contexts| {
+            let mut parts = match table(stored, raw_bytes) {
+                Ok(parts) => parts,
+                Err(detail) => return Ok(Err(detail)),
+            };
+            let first = parts.remove(0);
+            let mut raw = Buffer::new(first.raw.len()).ok_or(NO_MEMORY)?;
+            let dictionary_of = dictionary.as_deref();
+            let compressed = &stored[first.stored.clone()];
+            let done =
+                compression::decompress_into(compressed, compression, dictionary_of, contexts, &mut raw)?;
+            if let Err(detail) = done {
+                return Ok(Err(detail));
+            }
+            let rest = &stored[first.stored.end..];
+            let mut kept = Buffer::new(rest.len()).ok_or(NO_MEMORY)?;
+            kept.copy_from_slice(rest);
+            for part in &mut parts {
+                part.stored = part.stored.start - first.stored.end..part.stored.end - first.stored.end;
+            }
+            Ok(Ok((raw, StoredParts { stored: kept, parts: parts.into(), compression, dictionary })))
+        })
+    }
+
+    /// Bytes of each part before it was compressed.
+    pub fn raw_bytes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.parts.iter().map(|part| part.raw.len())
+    }
+
+    /// Bytes of memory that they take.
+    pub fn memory(&self) -> usize {
+        self.stored.capacity() + self.parts.len() * std::mem::size_of::<Part>()
+    }
+
+    /// Decompresses a part (0: the first of these) into a buffer of this thread, for `look`. The inner error says what
+    /// is wrong with it.
+    pub fn with_part<R>(&self, part: usize, look: impl FnOnce(&[u8]) -> R) -> Result<Result<R, String>> {
+        let Some(part) = self.parts.get(part) else { return Ok(Err(format!("no part {part}"))) };
+        let (stored, dictionary) = (&self.stored[part.stored.clone()], self.dictionary.as_deref());
+        compression::with_scratch(part.raw.len(), |raw, contexts| {
+            let done = compression::decompress_into(stored, self.compression, dictionary, contexts, raw)?;
+            Ok(done.map(|()| look(raw)))
+        })
+    }
+}
+
+impl std::fmt::Debug for StoredParts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} parts in {} bytes", self.parts.len(), self.stored.len())
+    }
+}
+
 /// Blocks in parts without a file, for tests of what reads them.
-#[cfg(test)]
-mod in_parts {
+#[cfg(any(test, feature = "rooms"))]
+pub(crate) mod in_parts {
     use super::*;
 
     /// `raw`, cut at `cuts`, as it is stored.
-    pub(super) fn compressed(raw: &[u8], cuts: &[usize], compression: Compression) -> Vec<u8> {
+    pub(crate) fn compressed(raw: &[u8], cuts: &[usize], compression: Compression) -> Vec<u8> {
         let stored = compress(raw, cuts, compression.into(), None, usize::MAX);
         stored.ok().flatten().map_or_else(Vec::new, |stored| stored.to_vec())
     }
 
+    /// The first part of such bytes, and the others.
+    pub(crate) fn read(
+        stored: &[u8],
+        raw_bytes: usize,
+        compression: Compression,
+    ) -> Result<(Buffer, StoredParts), String> {
+        let copy = |buffer: &mut [u8]| {
+            buffer.copy_from_slice(stored);
+            Ok(())
+        };
+        StoredParts::read(stored.len(), raw_bytes, compression, None, copy)
+            .unwrap_or_else(|error| Err(error.to_string()))
+    }
+
     /// All parts of them, one behind the other.
-    pub(super) fn read_all(
+    pub(crate) fn read_all(
         stored: &[u8],
         raw_bytes: usize,
         compression: Compression,
@@ -166,7 +251,7 @@ mod in_parts {
 
 #[cfg(test)]
 mod tests {
-    use super::in_parts::{compressed, read_all};
+    use super::in_parts::{compressed, read, read_all};
     use super::*;
     use proptest::prelude::*;
 
@@ -175,11 +260,22 @@ mod tests {
     }
 
     #[test]
-    fn parts_come_back_one_behind_the_other() {
+    fn parts_are_had_together_and_one_by_one() {
         let (raw, cuts) = (raw(20_000), [300, 300, 9000, 19_999]);
         for compression in [Compression::Lz4, Compression::Zstd] {
             let stored = compressed(&raw, &cuts, compression);
             assert_eq!(read_all(&stored, raw.len(), compression).unwrap(), raw);
+            let (first, parts) = read(&stored, raw.len(), compression).unwrap();
+            assert_eq!(first, raw[..300]);
+            let lengths: Vec<_> = parts.raw_bytes().collect();
+            assert_eq!(lengths, [0, 8700, 10_999, 1]);
+            let mut at = 300;
+            for (i, length) in lengths.into_iter().enumerate() {
+                let found = parts.with_part(i, |part| part.to_vec()).unwrap().unwrap();
+                assert_eq!(found, raw[at..at + length]);
+                at += length;
+            }
+            assert!(parts.with_part(4, |_| ()).unwrap().is_err());
             assert!(read_all(&stored, raw.len() + 1, compression).is_err());
         }
     }
@@ -211,6 +307,11 @@ mod tests {
             }
             let _ = read_all(&stored, raw_bytes, Compression::Lz4);
             let _ = damaged(&stored, raw_bytes);
+            if let Ok((_, parts)) = read(&stored, raw_bytes, Compression::Lz4) {
+                for i in 0..=parts.raw_bytes().count() {
+                    let _ = parts.with_part(i, |_| ());
+                }
+            }
         }
     }
 }

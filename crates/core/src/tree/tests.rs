@@ -27,6 +27,7 @@ mod large_values;
 mod memory;
 mod merges;
 mod old_snapshots;
+mod packed;
 mod packs;
 mod pages;
 mod refusals;
@@ -303,9 +304,11 @@ fn thin_out(bench: &Bench, random: &mut Random, model: &mut Model) {
     bench.commit(&gone.into_iter().map(|n| (key(n), None)).collect::<Vec<_>>());
 }
 
+/// What sees the bench at each step of a history, and what it should have.
+type Look<'a> = &'a mut dyn FnMut(&Bench, &Model);
+
 /// Returns how many leaves were merged.
-fn random_history(seed: u64, cache_bytes: u64, steps: usize) -> u64 {
-    let mut bench = Bench::new(cache_bytes);
+fn random_history(mut bench: Bench, seed: u64, steps: usize, look: Look<'_>) -> u64 {
     let mut random = Random(seed);
     let mut model = Model::new();
     let mut old: Vec<(SnapshotGuard, Model)> = Vec::new();
@@ -352,6 +355,7 @@ fn random_history(seed: u64, cache_bytes: u64, steps: usize) -> u64 {
             }
         }
         look_around(&bench, &mut random, &model, &format!("seed {seed} step {step}"));
+        look(&bench, &model);
         if step % 16 == 0 {
             let reader = Reader::at(Timestamp::MAX);
             same(&scan(&bench.tree, &reader, true), &model, seed, step);
@@ -368,13 +372,15 @@ fn random_history(seed: u64, cache_bytes: u64, steps: usize) -> u64 {
 
 #[test]
 fn random_histories_read_as_the_model_says() {
-    let merged: u64 = (0..12).map(|seed| random_history(seed, 64 << 20, 300)).sum();
+    let merged: u64 =
+        (0..12).map(|seed| random_history(Bench::new(64 << 20), seed, 300, &mut |_, _| {})).sum();
     assert!(merged > 20, "{merged} leaves were merged");
 }
 
 #[test]
 fn a_cache_far_too_small_changes_nothing() {
-    let merged: u64 = (100..108).map(|seed| random_history(seed, 512 << 10, 300)).sum();
+    let merged: u64 =
+        (100..108).map(|seed| random_history(Bench::new(512 << 10), seed, 300, &mut |_, _| {})).sum();
     assert!(merged > 20, "{merged} leaves were merged");
 }
 
@@ -404,19 +410,6 @@ fn early_images_are_what_a_checkpoint_would_write_and_leave_nothing_behind() {
         bench.used()
     };
     assert_eq!(used(true), used(false));
-}
-
-#[test]
-fn a_leaf_with_an_early_image_is_evicted_without_spilling() {
-    let bench = Bench::new(64 << 20);
-    let rows: Vec<_> = (0..3000).map(|n| (key(n), Some(vec![7; 100]))).collect();
-    bench.commit(&rows);
-    bench.write_early(&mut || true);
-    bench.context.cache.set_budget(64 << 10);
-    bench.context.cache.make_room().unwrap();
-    assert!(bench.context.cache.used() < 100 << 10);
-    assert!(bench.context.spill.used_bytes() < 10 << 10, "{}", bench.context.spill.used_bytes());
-    assert_eq!(scan(&bench.tree, &Reader::at(Timestamp::MAX), true).len(), 3000);
 }
 
 #[test]

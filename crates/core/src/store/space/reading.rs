@@ -4,7 +4,7 @@ use super::{Known, Space, HEADER_BYTES};
 use crate::slabs::Buffer;
 use crate::store::dictionary::Dictionary;
 use crate::store::open_files::{KernelAhead, TableFile};
-use crate::store::{checksum, compression, parts, recompression, BlockAddress};
+use crate::store::{checksum, compression, parts, recompression, BlockAddress, StoredParts};
 use crate::{Compression, Error, Result};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -97,6 +97,18 @@ impl Space {
             other => compression::decompress(stored_bytes, raw_bytes, other, dictionary, read),
         }?;
         raw.map_err(corrupt)
+    }
+
+    /// Reads and checks a block in parts: the first of them, decompressed, and the others.
+    pub(in crate::store) fn read_parts(&self, at: &BlockAddress) -> Result<(Buffer, StoredParts)> {
+        self.check_place(at)?;
+        let ahead =
+            LAST_BLOCKS.with(|last| self.ahead_of(at, &last[self.id as usize % TURNS], NEAR_BLOCK_BYTES));
+        let dictionary = self.dictionary_of(at)?;
+        let (stored_bytes, raw_bytes) = (at.stored_bytes as usize, at.raw_bytes as usize);
+        let read = |stored: &mut [u8]| self.read_stored(at, stored, ahead);
+        StoredParts::read(stored_bytes, raw_bytes, at.compression, dictionary, read)?
+            .map_err(|detail| Error::corrupt(self.path(), at.offset, detail))
     }
 
     fn dictionary_of(&self, at: &BlockAddress) -> Result<Option<Arc<Dictionary>>> {

@@ -23,8 +23,9 @@
 //! ```
 //!
 //! With version u8 = 3 the values are in *frames*: columns and rests of r values, then of the next r, and so on. Each
-//! frame is a part of the extent by itself (`store/parts.rs`), and so is what stands before the first, and
-//! the blobs behind the last.
+//! frame is a part of the extent by itself ([`crate::store::StoredParts`]), and so is what stands before the first, and
+//! the blobs behind the last. Who looks one row up needs what is before the frames, and one of them: see
+//! [`super::packed`].
 
 use crate::slabs::Buffer;
 use crate::store::MOST_PARTS;
@@ -57,7 +58,7 @@ pub(in crate::tree) struct Stored {
 }
 
 /// Items one after the other: starts, and in the end the end of the last. [`BLOB_BIT`] as in the block.
-struct Starts(Vec<u32>);
+pub(super) struct Starts(pub(super) Vec<u32>);
 
 impl Starts {
     fn of(entries: usize, span: impl Fn(usize) -> (usize, usize)) -> Starts {
@@ -66,18 +67,18 @@ impl Starts {
     }
 
     /// Of items of one length, which are within the limits of a block.
-    fn fixed(entries: usize, length: usize) -> Starts {
+    pub(super) fn fixed(entries: usize, length: usize) -> Starts {
         Starts((0..=entries).map(|i| (i * length) as u32).collect())
     }
 
     /// Where items `rows` lie.
-    fn span(&self, rows: &Range<usize>) -> Range<usize> {
+    pub(super) fn span(&self, rows: &Range<usize>) -> Range<usize> {
         self.start(rows.start)..self.start(rows.end)
     }
 
     /// Where item `i` begins.
     #[inline]
-    fn start(&self, i: usize) -> usize {
+    pub(super) fn start(&self, i: usize) -> usize {
         (self.0[i] & !BLOB_BIT) as usize
     }
 
@@ -117,7 +118,7 @@ fn rows_of_frame(block: &Block, frame_bytes: usize) -> Option<usize> {
 }
 
 /// `rows` of each frame of `entries`.
-fn frames(entries: usize, rows: usize) -> impl Iterator<Item = Range<usize>> {
+pub(super) fn frames(entries: usize, rows: usize) -> impl Iterator<Item = Range<usize>> {
     (0..entries).step_by(rows.max(1)).map(move |first| first..entries.min(first.saturating_add(rows.max(1))))
 }
 
@@ -211,7 +212,7 @@ fn from_columns(stored: &[u8], starts: &Starts, rows: Range<usize>, columns: usi
 }
 
 /// What is left of the bytes on disk.
-struct Input<'a>(&'a [u8]);
+pub(super) struct Input<'a>(pub(super) &'a [u8]);
 
 impl<'a> Input<'a> {
     fn take(&mut self, bytes: usize) -> Result<&'a [u8], String> {
@@ -266,7 +267,7 @@ impl<'a> Input<'a> {
     }
 
     /// Fills `rows` of `items`.
-    fn rows(
+    pub(super) fn rows(
         &mut self,
         starts: &Starts,
         rows: Range<usize>,
@@ -357,7 +358,42 @@ pub(in crate::tree) fn unpack(bytes: &[u8], header: &Header, version: u8) -> Res
     Ok(out)
 }
 
-fn put_starts(run: Run, starts: &Starts, out: &mut [u8]) {
+/// What is told by the first part of a block in frames.
+pub(super) struct UnpackedKeys {
+    /// A block with the keys, each without a value; to be checked as any other.
+    pub bytes: Buffer,
+    pub values: Starts,
+    pub value_columns: usize,
+    pub frame_rows: usize,
+}
+
+/// Reads `bytes`, the first part of a block in frames, which begins with `header`. As [`unpack`].
+pub(super) fn unpack_keys(bytes: &[u8], header: &Header) -> Result<UnpackedKeys, String> {
+    let mut input = Input(bytes);
+    let (head, prefix) = Head::take(&mut input, header, VERSION_OF_FRAMES)?;
+    let keys = Header { fixed_value: true, value_bytes: 0, blobs: 0, ..*header };
+    let layout = keys.layout()?;
+    if layout.values - layout.suffixes != input.0.len() {
+        return Err(format!(
+            "{} bytes of keys where {} are left",
+            layout.values - layout.suffixes,
+            input.0.len()
+        ));
+    }
+    let mut out =
+        Buffer::new(layout.end).ok_or_else(|| format!("no memory for keys of {} bytes", layout.end))?;
+    out[..HEADER_BYTES].copy_from_slice(&keys.encode());
+    out[HEADER_BYTES..layout.heads].copy_from_slice(prefix);
+    put_starts(layout.suffix_run, &head.suffixes, &mut out);
+    let entries = head.suffixes.items();
+    let suffixes = &mut out[layout.suffixes..layout.values];
+    input.rows(&head.suffixes, 0..entries, head.columns.keys, suffixes)?;
+    put_heads(&keys, &layout, &head.suffixes, &mut out);
+    let Head { columns, values, frame_rows, .. } = head;
+    Ok(UnpackedKeys { bytes: out, values, value_columns: columns.values, frame_rows })
+}
+
+pub(super) fn put_starts(run: Run, starts: &Starts, out: &mut [u8]) {
     if let Run::Starts(at) = run {
         let places = out[at..].chunks_exact_mut(4);
         places.zip(&starts.0).for_each(|(place, start)| place.copy_from_slice(&start.to_le_bytes()));

@@ -36,6 +36,7 @@ mod header;
 mod heads;
 #[cfg(feature = "rooms")]
 pub(crate) mod hostile;
+pub(in crate::tree) mod packed;
 mod transpose;
 
 use std::borrow::Cow;

@@ -1,7 +1,9 @@
 use super::builder::BlockBuilder;
 use super::columns::Columns;
+use super::packed::PackedBlock;
 use super::*;
 use crate::options::Compression;
+use crate::store::in_parts as parts;
 use crate::store::BlockAddress;
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -147,6 +149,7 @@ proptest! {
         let packed = columns::pack(&block, block.bytes(), Columns { keys, values }, frame_bytes).bytes;
         let unpacked = Block::parse(packed, &no_blobs).map_err(TestCaseError::fail)?;
         prop_assert_eq!(unpacked.bytes(), block.bytes());
+        expect_packed(&block, Columns { keys, values }, frame_bytes.unwrap_or(1))?;
     }
 
     #[test]
@@ -159,6 +162,7 @@ proptest! {
         let packed = columns::pack(&block, block.bytes(), Columns { keys, values }, frame_bytes).bytes;
         let unpacked = Block::parse(packed, &no_blobs).map_err(TestCaseError::fail)?;
         prop_assert_eq!(unpacked.bytes(), block.bytes());
+        expect_packed(&block, Columns { keys, values }, frame_bytes.unwrap_or(1000))?;
     }
 
     #[test]
@@ -336,6 +340,40 @@ fn pushing_a_key_twice_is_a_bug() {
     let mut builder = BlockBuilder::new();
     builder.push(b"a", Value::Inline(b""));
     builder.push(b"a", Value::Inline(b""));
+}
+
+/// `block` as if it had been read, its keys unpacked.
+fn packed(block: &Block, columns: Columns, frame_bytes: usize) -> Option<PackedBlock> {
+    let stored = columns::pack(block, block.bytes(), columns, Some(frame_bytes));
+    if stored.cuts.is_empty() {
+        return None;
+    }
+    let bytes = parts::compressed(&stored.bytes, &stored.cuts, Compression::Zstd);
+    let (first, parts) = parts::read(&bytes, stored.bytes.len(), Compression::Zstd).unwrap();
+    PackedBlock::parse(&first, parts).unwrap()
+}
+
+fn expect_packed(block: &Block, columns: Columns, frame_bytes: usize) -> Result<(), TestCaseError> {
+    let Some(packed) = packed(block, columns, frame_bytes) else { return Ok(()) };
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for i in 0..block.len() {
+        block.key_into(i, &mut key);
+        prop_assert_eq!(packed.keys().search(&key), Ok(i));
+        packed.value_into(i, &mut value).unwrap().unwrap();
+        prop_assert_eq!(&value[..], inline(block.value(i)));
+    }
+    prop_assert_eq!(packed.keys().len(), block.len());
+    let whole = packed.whole().unwrap().map_err(TestCaseError::fail)?;
+    prop_assert_eq!(whole.bytes(), block.bytes());
+    Ok(())
+}
+
+#[test]
+fn a_packed_block_takes_what_it_takes_on_disk() {
+    let digits = |i: u32| (0..180u32).map(|n| b'0' + (i.wrapping_mul(n * n + 77) >> 7) as u8 % 10).collect();
+    let block = build(&(0..170u32).map(|i| (i.to_be_bytes().to_vec(), digits(i))).collect());
+    let packed = packed(&block, Columns { keys: 4, values: 180 }, 8 << 10).unwrap();
+    assert!(packed.memory() * 3 < block.memory() * 2, "{} of {}", packed.memory(), block.memory());
 }
 
 #[test]

@@ -277,6 +277,11 @@ impl Leaf {
         taken
     }
 
+    /// Whether no thread has it to read ahead, and none has done so in vain so far.
+    pub(super) fn is_nobodys_guess(&self) -> bool {
+        self.ahead.is(IDLE)
+    }
+
     /// Somebody uses the base, or it goes: it is no guess any more. `true` if it was one.
     #[inline]
     pub(super) fn end_guess(&self) -> bool {

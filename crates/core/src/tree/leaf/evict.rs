@@ -20,7 +20,13 @@ const SMALL_HISTORY_BYTES: usize = 1 << 10;
 
 impl Evictable for Node {
     fn touched(&self) -> bool {
-        self.leaf().is_some_and(|leaf| leaf.take_touched())
+        self.leaf().is_some_and(|leaf| {
+            let touched = leaf.take_touched();
+            if touched {
+                leaf.cool();
+            }
+            touched
+        })
     }
 
     fn resident(&self) -> u64 {
@@ -141,7 +147,11 @@ impl LeafState {
 
 /// None: the base takes no memory worth having.
 fn evicted_base(leaf: &Leaf, state: &mut LeafState, view: &LeafView) -> Result<Option<Base>> {
-    let Base::Loaded(block) = &view.base else { return Ok(None) };
+    let block = match &view.base {
+        Base::Loaded(block) => block,
+        Base::Packed(packed) => return Ok(Some(Base::Stored(packed.image.clone()))),
+        Base::Stored(_) | Base::Spilled(_) => return Ok(None),
+    };
     if block.is_empty() {
         return Ok(None);
     }

@@ -60,6 +60,7 @@ impl FileCopy {
         match base {
             Base::Loaded(block) => self.equals(block),
             Base::Stored(image) => Arc::ptr_eq(image, &self.image),
+            Base::Packed(packed) => Arc::ptr_eq(&packed.image, &self.image),
             Base::Spilled(_) => false,
         }
     }
@@ -164,6 +165,7 @@ impl Copies {
     pub(in crate::tree) fn read_back(&mut self, place: &Base, block: &Block) {
         let image = match place {
             Base::Stored(image) => image,
+            Base::Packed(packed) => &packed.image,
             Base::Spilled(place) => return self.spilled(place, block),
             Base::Loaded(_) => return,
         };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! view ── low, high       the keys it is responsible for
-//!      ├─ base            block in memory | image on disk | spilled
+//!      ├─ base            block in memory | image on disk, in memory as it is there | image on disk | spilled
 //!      ├─ delta           in memory | spilled, with a delta of what came since
 //!      └─ history         what only snapshots older than `horizon` need
 //! ```
@@ -12,17 +12,20 @@
 //! path starts again.
 
 pub(super) mod ahead;
+mod base;
 pub(super) mod care;
 pub(super) mod changes;
 pub(super) mod evict;
 pub(super) mod image;
 pub(super) mod lifecycle;
 pub(super) mod node;
+pub(super) mod packed;
 pub(super) mod shared;
 pub(super) mod spill;
 pub(super) mod vacancy;
 pub(super) mod watched;
 
+pub(crate) use self::base::{Base, SpilledBase};
 use self::care::Marks;
 use self::changes::{Backing, Changes};
 pub(crate) use self::image::Image;
@@ -31,7 +34,6 @@ use self::node::Node;
 use self::shared::{Resources, TreeShared};
 use self::spill::SpilledHistory;
 use self::vacancy::Vacancy;
-use super::block::blob::Blob;
 use super::block::bound::Bound;
 use super::block::{wide_head, Block};
 use super::versions::birth::Birth;
@@ -40,7 +42,6 @@ use super::versions::history::History;
 use super::versions::materialise::materialise;
 use super::versions::past::Counted;
 use super::versions::visibility::{Content, Reader};
-use crate::store::SpillExtent;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Held, Published};
 use crate::sync::{Mutex, MutexGuard};
@@ -54,36 +55,6 @@ const MERGE_COST_LIMIT: u32 = 512;
 /// What a leaf takes that stands for what is on disk: node, view, image, extent, bounds, and its entry in the page
 /// above it, as the C library allocates them.
 pub(crate) const LEAF_BYTES: usize = 540;
-
-/// A base in the spill file, with its blobs, which stay where they are.
-pub(crate) struct SpilledBase {
-    pub extent: SpillExtent,
-    /// Of the block in memory.
-    pub bytes: usize,
-    pub blobs: Box<[Arc<Blob>]>,
-}
-
-#[derive(Clone)]
-pub(crate) enum Base {
-    Loaded(Arc<Block>),
-    Stored(Arc<Image>),
-    Spilled(Arc<SpilledBase>),
-}
-
-impl Base {
-    /// Whether it is this block, in memory.
-    pub(crate) fn is_block(&self, block: &Arc<Block>) -> bool {
-        matches!(self, Base::Loaded(loaded) if Arc::ptr_eq(loaded, block))
-    }
-
-    fn same_place(&self, other: &Base) -> bool {
-        match (self, other) {
-            (Base::Stored(a), Base::Stored(b)) => Arc::ptr_eq(a, b),
-            (Base::Spilled(a), Base::Spilled(b)) => Arc::ptr_eq(a, b),
-            _ => false,
-        }
-    }
-}
 
 #[derive(Clone)]
 pub(crate) enum Archive {
@@ -183,7 +154,8 @@ impl LeafView {
     fn memory(&self) -> u64 {
         let base = match &self.base {
             Base::Loaded(block) => block.memory(),
-            _ => 0,
+            Base::Packed(packed) => packed.memory(),
+            Base::Stored(_) | Base::Spilled(_) => 0,
         };
         let delta = self.delta.charge();
         let history = match &self.history {
@@ -446,7 +418,7 @@ impl Leaf {
         }
         let Some(mut state) = self.try_latch() else { return false };
         let view = self.view();
-        let has_base = matches!(view.base, Base::Loaded(_));
+        let has_base = matches!(view.base, Base::Loaded(_) | Base::Packed(_));
         let leaves = !has_base && view.history.is_empty() && evict::delta_stays(&view.delta);
         state.registered &= !leaves;
         leaves
@@ -529,6 +501,7 @@ impl Leaf {
         match place {
             Base::Loaded(block) => Ok(block.clone()),
             Base::Stored(image) => Ok(Arc::new(image.read(&self.shared)?)),
+            Base::Packed(packed) => Ok(Arc::new(packed.whole()?)),
             Base::Spilled(spilled) => {
                 let block = Block::parse_spilled(spilled.extent.read()?, spilled.blobs.clone());
                 Ok(Arc::new(

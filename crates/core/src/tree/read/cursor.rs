@@ -6,6 +6,7 @@
 //! as of their snapshot; look-ups of single keys never need that.
 
 mod kept;
+mod look_up;
 mod pin;
 mod top;
 
@@ -21,7 +22,7 @@ use crate::tree::versions::delta::{Delta, EntryRef, Version};
 use crate::tree::versions::visibility::{seen, visible, Reader, Seen};
 use crate::types::Seek;
 use crate::{Error, Result};
-use pin::Pin;
+use pin::{Asked, Pin};
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 use top::Top;
@@ -65,6 +66,8 @@ pub struct TreeCursor {
     /// Versions of the pinned delta, from before it was read last.
     pub(in crate::tree) versions: usize,
     pub(in crate::tree) blob: OnceLock<Arc<[u8]>>,
+    /// The value of the item, if the pin is packed and the item is one of its base.
+    row: Vec<u8>,
     pub(in crate::tree) ready: Ready,
     /// Forward: next base entry; backward: one past the next.
     pub(in crate::tree) base_at: usize,
@@ -107,6 +110,7 @@ impl TreeCursor {
             settled: false,
             versions: 0,
             blob: OnceLock::new(),
+            row: Vec::new(),
             ready: Ready::No,
             base_at: 0,
             placed: false,
@@ -176,6 +180,7 @@ impl TreeCursor {
         let pin = self.pin.as_ref()?;
         match self.item {
             Item::None => None,
+            Item::Base(_) if pin.packed.is_some() => Some(Value::Inline(&self.row)),
             Item::Base(at) => Some(pin.base.value(at)),
             // SAFETY: `item` points into `pin.delta`, which is alive and never moves its versions.
             Item::Version(version) => match seen(Some(unsafe { &*version })) {
@@ -186,74 +191,6 @@ impl TreeCursor {
             // SAFETY: `item` is set anew before anything else is listed, and when the pin goes.
             Item::Listed(at) => Some(Value::Inline(unsafe { self.listing.rows(&pin.base) }.value(at))),
         }
-    }
-
-    /// Looks `key` up. If it is absent, the cursor stands between its neighbours, and `next` and `prev` go there.
-    pub fn get(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<bool> {
-        let near = self.is_at_home(reader, key).then_some(self.base_at);
-        match near {
-            Some(_) => self.stay(reader)?,
-            None => {
-                self.pin_for(reader, key)?;
-                self.run.jump(self.was_cold);
-                self.came_to(key);
-            }
-        }
-        self.get_pinned(reader, key, near)
-    }
-
-    /// `key` in the leaf that is pinned; `near`: perhaps its entry in the base.
-    fn get_pinned(&mut self, reader: &Reader<'_>, key: &[u8], near: Option<usize>) -> Result<bool> {
-        if self.key.as_ptr() != key.as_ptr() {
-            self.key.clear();
-            self.key.extend_from_slice(key);
-        }
-        self.listing.restart();
-        self.item = self.look_up(reader, near)?;
-        if self.pin.as_ref().is_some_and(|pin| !pin.delta.is_empty()) {
-            self.merged += LOOK_UP_COST;
-        }
-        let found = !matches!(self.item, Item::None);
-        self.yielded += usize::from(found);
-        Ok(found)
-    }
-
-    fn look_up(&mut self, reader: &Reader<'_>, near: Option<usize>) -> Result<Item> {
-        let Some(pin) = &mut self.pin else { return Ok(Item::None) };
-        self.versions = pin.delta.versions();
-        self.settled = true;
-        if self.versions > 0 {
-            if let Some(entry) = pin.delta.find(&self.key) {
-                let newest = entry.newest();
-                let version = visible(newest, reader);
-                self.settled = is_settled(newest, version, reader);
-                match seen(version) {
-                    Seen::Value(_) => return Ok(version.map_or(Item::None, |v| Item::Version(v))),
-                    Seen::Gone => return Ok(Item::None),
-                    Seen::Nothing => {}
-                }
-            }
-        }
-        if reader.snapshot < pin.view.horizon && !pin.view.history.is_empty() {
-            if let Some(leaf) = pin.node.leaf() {
-                pin.history = leaf.history(&pin.view)?;
-            }
-            if let Some(history) = &pin.history {
-                if let Some(at) = history.find(&self.key, reader.snapshot) {
-                    return Ok(history.entry(at).past.map_or(Item::None, |_| Item::Past(at)));
-                }
-            }
-        }
-        // Of look-ups in the order of the keys each is the neighbour of the one before.
-        let found = match near.filter(|at| *at < pin.base.len() && pin.base.compare(*at, &self.key).is_eq()) {
-            Some(at) => Ok(at),
-            None => pin.base.search(&self.key),
-        };
-        (self.base_at, self.placed) = (found.map_or_else(|at| at, |at| at + 1), true);
-        if let Some(at) = found.ok().or(found.err().filter(|at| *at < pin.base.len())) {
-            pin.base.fetch_value(at);
-        }
-        Ok(found.map_or(Item::None, Item::Base))
     }
 
     /// The leaf that is pinned.
@@ -292,7 +229,7 @@ impl TreeCursor {
         let pinned = match self.is_at_home(reader, &key) {
             true => self.stay(reader),
             // The scan goes on from here.
-            false => self.pin_for(reader, &key),
+            false => self.pin_for(reader, &key, Asked::Rows),
         };
         let found = pinned.and_then(|()| self.get_pinned(reader, &key, None));
         self.key = key;
@@ -302,7 +239,7 @@ impl TreeCursor {
     /// Goes to the first key at or after / after, or the last key at or before / before `key`.
     pub fn seek(&mut self, reader: &Reader<'_>, seek: Seek, key: &[u8]) -> Result<bool> {
         let found = match seek {
-            Seek::AtOrAfter | Seek::AtOrBefore => match self.get(reader, key) {
+            Seek::AtOrAfter | Seek::AtOrBefore => match self.get_asked(reader, key, Asked::Rows) {
                 Err(error) if self.tree.passes_over(&error) => {
                     self.stand_between(key);
                     false
@@ -362,7 +299,7 @@ impl TreeCursor {
             let key = std::mem::take(&mut self.key);
             // A cursor that has come to an end may have left the leaf of its key.
             let is_here = self.pin.as_ref().is_some_and(|pin| pin.view.holds(&key)) && self.is_fresh(reader);
-            let pinned = if is_here { Ok(()) } else { self.pin_for(reader, &key) };
+            let pinned = if is_here { Ok(()) } else { self.pin_for(reader, &key, Asked::Rows) };
             self.key = key;
             pinned?;
             self.prepare_forward(reader, true)?;

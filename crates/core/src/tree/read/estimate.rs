@@ -245,6 +245,8 @@ fn in_memory(node: &Arc<Node>, count: impl FnOnce(&Block, &Delta) -> f64) -> Opt
     let view = node.leaf()?.view();
     match (&view.base, &view.delta) {
         (Base::Loaded(block), Changes::Live(delta)) => Some(count(block, delta)),
+        // It is keys that are counted.
+        (Base::Packed(packed), Changes::Live(delta)) => Some(count(packed.keys(), delta)),
         _ => None,
     }
 }

@@ -151,7 +151,8 @@ impl TreeCursor {
     pub fn window_behind(&mut self, reader: &Reader<'_>) -> Option<Window<'_>> {
         let pin = self.pin.as_ref()?;
         let has_past = reader.snapshot < pin.view.horizon && !pin.view.history.is_empty();
-        if matches!(self.item, Item::None) || self.ready != Ready::No || has_past || pin.ephemeral.is_some() {
+        let is_whole = pin.ephemeral.is_none() && !pin.is_packed();
+        if matches!(self.item, Item::None) || self.ready != Ready::No || has_past || !is_whole {
             return None;
         }
         if !std::mem::take(&mut self.placed) {

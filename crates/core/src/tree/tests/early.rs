@@ -82,3 +82,16 @@ fn an_early_image_that_a_checkpoint_had_to_replace_is_not_named_by_the_next() {
     assert!(findings.is_empty(), "{findings}");
     assert_eq!(scan(&bench.tree, &Reader::at(Timestamp::MAX), true).len(), 1010);
 }
+
+#[test]
+fn a_leaf_with_an_early_image_is_evicted_without_spilling() {
+    let bench = Bench::new(64 << 20);
+    let rows: Vec<_> = (0..3000).map(|n| (key(n), Some(vec![7; 100]))).collect();
+    bench.commit(&rows);
+    bench.write_early(&mut || true);
+    bench.context.cache.set_budget(64 << 10);
+    bench.context.cache.make_room().unwrap();
+    assert!(bench.context.cache.used() < 100 << 10);
+    assert!(bench.context.spill.used_bytes() < 10 << 10, "{}", bench.context.spill.used_bytes());
+    assert_eq!(scan(&bench.tree, &Reader::at(Timestamp::MAX), true).len(), 3000);
+}

@@ -49,6 +49,7 @@ impl leaf::LeafView {
             leaf::Base::Loaded(block) => sum(block.blobs()),
             leaf::Base::Spilled(spilled) => sum(&spilled.blobs),
             leaf::Base::Stored(image) => sum(&image.known_blobs()),
+            leaf::Base::Packed(packed) => sum(packed.keys().blobs()),
         };
         let delta = match &self.delta {
             leaf::changes::Changes::Live(delta) => delta.blobs().map(|(_, blob)| blob.memory()).sum(),

@@ -9,6 +9,7 @@ use crate::tree::change::trunk::changed_in;
 use crate::tree::change::vacancy::{is_spent, Towards};
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
+use crate::tree::leaf::packed::PackedBase;
 use crate::tree::leaf::{Base, Leaf, LeafView};
 use crate::tree::versions::delta::Delta;
 use crate::tree::versions::history::History;
@@ -31,6 +32,23 @@ pub(in crate::tree) struct Pin {
     pub(in crate::tree) ephemeral: Option<Ephemeral>,
     /// Whether `base` has the rows of the leaf's base: not if the reader did not see them.
     pub(super) shown: bool,
+    /// `base` has the keys alone, and this the values: for look-ups of single keys. See [`TreeCursor::unpack`].
+    pub(super) packed: Option<Arc<PackedBase>>,
+}
+
+impl Pin {
+    /// Whether it has no rows but that which was looked up.
+    pub(in crate::tree) fn is_packed(&self) -> bool {
+        self.packed.is_some()
+    }
+}
+
+/// What somebody wants to read of a leaf.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// One row, or a few.
+    Row,
+    Rows,
 }
 
 /// What a block for an old snapshot was made of, besides what others have committed.
@@ -71,6 +89,7 @@ impl TreeCursor {
         &mut self,
         reader: &Reader<'_>,
         node: Arc<Node>,
+        asked: Asked,
         holds: impl Fn(&LeafView) -> bool,
     ) -> Result<bool> {
         self.settle();
@@ -86,24 +105,35 @@ impl TreeCursor {
         let was_guessed = leaf.touch();
         let shown = view.shows_base(reader);
         let is_cold = shown && !matches!(view.base, Base::Loaded(_));
-        self.was_cold = is_cold || was_guessed;
+        self.was_cold = (is_cold && !matches!(view.base, Base::Packed(_))) || was_guessed;
         self.yielded = 0;
         let (base, delta);
+        let mut packed = None;
         match (&view.base, &view.delta) {
             (Base::Loaded(block), Changes::Live(changes)) if shown => {
                 // SAFETY: the pin has the view, which has both, for as long as it has these.
                 (base, delta) = unsafe { (Kept::by_view(block), Kept::by_view(changes)) };
             }
             _ => {
-                let rows = match shown {
-                    true => leaf.base(&node, &view).or_else(|error| self.without_base(leaf, &view, error))?,
-                    false => leaf.shared.no_rows.clone(),
+                if is_cold && asked == Asked::Row && !self.tree.is_salvaged() {
+                    packed = leaf.packed(&node, &view)?;
+                }
+                let rows = match (&packed, shown) {
+                    (Some(packed), _) => packed.keys().clone(),
+                    (None, true) => {
+                        leaf.base(&node, &view).or_else(|error| self.without_base(leaf, &view, error))?
+                    }
+                    (None, false) => leaf.shared.no_rows.clone(),
                 };
                 if is_cold {
                     // That has published another view, as a rule: with this one the leaf need not be looked for again.
                     let numbers = (self.tree.changes.now(), leaf.changes());
                     let now = leaf.view();
-                    if now.base.is_block(&rows) && holds(&now) && now.shows_base(reader) {
+                    let is_read = match &packed {
+                        Some(packed) => now.base.is_packed(packed),
+                        None => now.base.is_block(&rows),
+                    };
+                    if is_read && holds(&now) && now.shows_base(reader) {
                         ((moment, changes), view) = (numbers, now);
                     }
                 }
@@ -114,16 +144,26 @@ impl TreeCursor {
         {
             self.pinned += 1;
         }
-        self.pin =
-            Some(Pin { view, base, delta, history: None, changes, moment, ephemeral: None, shown, node });
+        self.pin = Some(Pin {
+            view,
+            base,
+            delta,
+            history: None,
+            changes,
+            moment,
+            ephemeral: None,
+            shown,
+            packed,
+            node,
+        });
         Ok(true)
     }
 
-    pub(super) fn pin_for(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<()> {
+    pub(super) fn pin_for(&mut self, reader: &Reader<'_>, key: &[u8], asked: Asked) -> Result<()> {
         loop {
             let moment = self.tree.changes.now();
             let node = self.top.find_leaf(&self.tree, key)?;
-            if self.pin_leaf(reader, node, |view| view.holds(key))? {
+            if self.pin_leaf(reader, node, asked, |view| view.holds(key))? {
                 return Ok(());
             }
             self.tree.check_way(moment)?;
@@ -183,7 +223,7 @@ impl TreeCursor {
                     && (*view.low < *key || key.is_empty())
                     && view.high.as_ref().is_none_or(|high| *key <= **high)
             };
-            if self.pin_leaf(reader, node, fits)? {
+            if self.pin_leaf(reader, node, Asked::Rows, fits)? {
                 return Ok(());
             }
             self.tree.check_way(moment)?;
@@ -195,14 +235,16 @@ impl TreeCursor {
         let before = self.tree.changes.now();
         if let Some(found) = self.tree.occupied_leaf(before, towards, bound, reader.snapshot)? {
             let Some(node) = found else { return Ok(false) };
-            if self.pin_leaf(reader, node, |view| !view.dead)? && self.tree.changes.now() == before {
+            if self.pin_leaf(reader, node, Asked::Rows, |view| !view.dead)?
+                && self.tree.changes.now() == before
+            {
                 self.run.step(towards, self.was_cold, self.tree.shared.context.ahead.most_blocks());
                 return Ok(true);
             }
         }
         // Leaves are being split or removed. The neighbour is never wrong.
         match towards {
-            Towards::Greater => self.pin_for(reader, bound)?,
+            Towards::Greater => self.pin_for(reader, bound, Asked::Rows)?,
             Towards::Lesser => self.pin_before(reader, bound)?,
         }
         self.run.step(towards, self.was_cold, self.tree.shared.context.ahead.most_blocks());
@@ -213,7 +255,7 @@ impl TreeCursor {
         loop {
             let moment = self.tree.changes.now();
             let node = self.tree.last_leaf()?;
-            if self.pin_leaf(reader, node, |view| !view.dead && view.high.is_none())? {
+            if self.pin_leaf(reader, node, Asked::Rows, |view| !view.dead && view.high.is_none())? {
                 return Ok(());
             }
             self.tree.check_way(moment)?;
@@ -232,7 +274,9 @@ impl TreeCursor {
     }
 
     /// Replaces the pinned content by a block as of the reader's snapshot, if only history knows that; tells whether.
+    /// What follows may move over all rows of the pin.
     pub(super) fn adapt(&mut self, reader: &Reader<'_>) -> Result<bool> {
+        self.unpack()?;
         let Some(pin) = &mut self.pin else { return Ok(false) };
         if pin.ephemeral.is_none() && reader.snapshot < pin.view.horizon && !pin.view.history.is_empty() {
             let (versions, voided) = (pin.delta.versions(), reader.own.map_or(0, TxnStatus::voided));
