@@ -30,7 +30,8 @@ const GONE: [u16; 2] = [1049, 1146];
 const CHANGED: u16 = 1412;
 /// A statement that leaves values as they are, and looks at no other table.
 const AS_IT_IS: &str =
-    "SET STATEMENT sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', foreign_key_checks = 0 FOR ";
+    "SET STATEMENT sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', foreign_key_checks = 0, \
+     check_constraint_checks = 0 FOR ";
 
 /// A table that is to be copied.
 #[derive(Debug, Clone, PartialEq, Eq)]

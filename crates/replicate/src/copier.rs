@@ -138,7 +138,8 @@ impl Copier {
             let (file, position) = (&chunk.place.0, chunk.place.1);
             let gtid = format!("SELECT BINLOG_GTID_POS({}, {position})", literal(file.as_bytes()));
             let gtid = source.value(gtid).map_err(|error| Failure::of_source(&error))?;
-            if gtid.is_some_and(|gtid| has_all(&applier.position().to_string(), &gtid)) {
+            let ours = applier.position().to_string();
+            if gtid.is_some_and(|gtid| has_all(&ours, &gtid) && has_all(&gtid, &ours)) {
                 applier.is_at(&chunk.place);
                 return Ok(Next::Again);
             }
