@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn each_statement_of_the_schema_names_what_is_asked_for() {
         assert!(
-            exists(STATEMENTS[0]).ends_with("STATEMENTS_NAME = 'teak_replicate'"),
+            exists(STATEMENTS[0]).ends_with("SCHEMA_NAME = 'teak_replicate'"),
             "{}",
             exists(STATEMENTS[0])
         );
