@@ -241,9 +241,9 @@ impl Leaf {
         self.shared.spec.block_bytes as usize
     }
 
-    /// Whether its base is in memory.
+    /// Whether its base is in memory, be it packed.
     pub(in crate::tree) fn is_in_memory(&self) -> bool {
-        matches!(self.view().base, Base::Loaded(_))
+        matches!(self.view().base, Base::Loaded(_) | Base::Packed(_))
     }
 
     /// Lists the leaf if its base is not in memory; `false`: no more are taken now.
