@@ -18,11 +18,39 @@ const SCRATCH_KEPT_BYTES: usize = 1 << 20;
 const LZ4_MAX_RATIO: u64 = 255;
 pub(super) const NO_MEMORY: Error = Error::OutOfMemory("a block's buffers");
 
+/// How zstd compresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Setting {
+    level: u8,
+    /// The length of the shortest match, and of its table of hashes the logarithm; 0: as the level has it.
+    least_match: u32,
+    hash_log: u32,
+}
+
+impl Setting {
+    /// For what is as large as a block, or a part of one. Of 16 KiB and less the fastest level looks for matches of
+    /// five bytes in a table that does not fit the processor's nearest cache; parts of a block gain nothing by that.
+    fn of(level: u8, is_part: bool) -> Setting {
+        match (level, is_part) {
+            (0 | DEFAULT_LEVEL, true) => Setting { level: DEFAULT_LEVEL, least_match: 6, hash_log: 12 },
+            (0, false) => Setting { level: DEFAULT_LEVEL, least_match: 0, hash_log: 0 },
+            _ => Setting { level, least_match: 0, hash_log: 0 },
+        }
+    }
+
+    fn set(self, compressor: &mut zstd::bulk::Compressor<'static>) -> std::io::Result<()> {
+        use zstd::zstd_safe::CParameter;
+        compressor.set_compression_level(i32::from(self.level))?;
+        compressor.set_parameter(CParameter::MinMatch(self.least_match))?;
+        compressor.set_parameter(CParameter::HashLog(self.hash_log))
+    }
+}
+
 /// What a thread keeps.
 #[derive(Default)]
 pub(super) struct Contexts {
-    /// And the level it is set to.
-    compressor: Option<(zstd::bulk::Compressor<'static>, u8)>,
+    /// And what it is set to.
+    compressor: Option<(zstd::bulk::Compressor<'static>, Setting)>,
     decompressor: Option<zstd::bulk::Decompressor<'static>>,
     scratch: Vec<u8>,
     /// A block's words as codes.
@@ -78,6 +106,26 @@ pub(super) fn compress(
     dictionary: Option<&Dictionary>,
     limit: usize,
 ) -> Result<Option<Buffer>> {
+    compress_as(raw, packing, dictionary, limit, false)
+}
+
+/// The same of a part of a block.
+pub(super) fn compress_part(
+    raw: &[u8],
+    packing: Packing,
+    dictionary: Option<&Dictionary>,
+) -> Result<Option<Buffer>> {
+    // A part that does not get smaller is stored with what compression adds to it.
+    compress_as(raw, packing, dictionary, usize::MAX, true)
+}
+
+fn compress_as(
+    raw: &[u8],
+    packing: Packing,
+    dictionary: Option<&Dictionary>,
+    limit: usize,
+    is_part: bool,
+) -> Result<Option<Buffer>> {
     if limit == 0 || packing.compression == Compression::None {
         return Ok(None);
     }
@@ -99,15 +147,21 @@ pub(super) fn compress(
                 lz4_flex::block::compress_into(raw, scratch).map_err(|_| NO_MEMORY)?
             }
             Compression::Zstd | Compression::Recompress => {
-                let level = if packing.level == 0 { DEFAULT_LEVEL } else { packing.level };
+                let wanted = Setting::of(packing.level, is_part);
                 let (compressor, set) = match &mut contexts.compressor {
-                    Some(compressor) => compressor,
-                    none => none.insert((zstd::bulk::Compressor::default(), 0)),
+                    Some((compressor, set)) if *set == wanted => (compressor, set),
+                    Some((compressor, set)) => {
+                        wanted.set(compressor).map_err(|_| NO_MEMORY)?;
+                        (compressor, set)
+                    }
+                    none => {
+                        let mut compressor = zstd::bulk::Compressor::default();
+                        wanted.set(&mut compressor).map_err(|_| NO_MEMORY)?;
+                        let (compressor, set) = none.insert((compressor, wanted));
+                        (compressor, set)
+                    }
                 };
-                if *set != level {
-                    compressor.set_compression_level(i32::from(level)).map_err(|_| NO_MEMORY)?;
-                    *set = level;
-                }
+                *set = wanted;
                 grow(scratch, zstd::zstd_safe::compress_bound(raw.len()))?;
                 compressor.compress_to_buffer(raw, &mut scratch[..]).map_err(|_| NO_MEMORY)?
             }

@@ -49,10 +49,7 @@ pub(super) fn compress(
     let mut start = 0;
     for end in ends {
         let part = &raw[std::mem::replace(&mut start, end)..end];
-        // A part that does not get smaller is stored with what compression adds to it.
-        let Some(stored) = compression::compress(part, packing, dictionary, usize::MAX)? else {
-            return Ok(None);
-        };
+        let Some(stored) = compression::compress_part(part, packing, dictionary)? else { return Ok(None) };
         push_varint(&mut table, part.len() as u64);
         push_varint(&mut table, stored.len() as u64);
         table.extend_from_slice(&sum_of(&stored).to_le_bytes());
