@@ -160,6 +160,12 @@ impl<'a> Session<'a> {
                 }
             }
         }
+        // They may change files when they go: the fault may strike in that, too.
+        (self.backup, self.finished) = (None, None);
+        self.snapshots.clear();
+        if self.fs.power_is_off() {
+            return (false, self.open);
+        }
         // A checkpoint that nobody asked for may have ended all writing; who would decide a transaction is told.
         if let Err(error @ Error::ReadOnly(_)) = self.engine.rollback_prepared(b"nobody's") {
             self.failed(error);
