@@ -91,6 +91,7 @@ impl<'r> Cursor<'r> {
             State::Unplaced => self.place(),
             State::Placed => self.reader.step(self.descending),
         };
+        debug_assert!(!matches!(found, Ok(true)) || self.has_begun(), "a row before its range");
         self.state = match found {
             Ok(true) if self.is_inside() => State::Placed,
             _ => State::Ended,
@@ -118,13 +119,33 @@ impl<'r> Cursor<'r> {
 
     /// Whether the row has not left the range.
     fn is_inside(&self) -> bool {
-        let key = self.key();
-        match (if self.descending { &self.from } else { &self.to }, self.descending) {
-            (Bound::Unbounded, _) => true,
-            (Bound::Included(end), false) => *key <= **end,
-            (Bound::Excluded(end), false) => *key < **end,
-            (Bound::Included(end), true) => *key >= **end,
-            (Bound::Excluded(end), true) => *key > **end,
+        match self.descending {
+            true => self.is_above_begin(),
+            false => self.is_below_end(),
+        }
+    }
+
+    /// Whether the row does not lie before the range, in the direction of the cursor.
+    fn has_begun(&self) -> bool {
+        match self.descending {
+            true => self.is_below_end(),
+            false => self.is_above_begin(),
+        }
+    }
+
+    fn is_above_begin(&self) -> bool {
+        match &self.from {
+            Bound::Unbounded => true,
+            Bound::Included(begin) => *self.key() >= **begin,
+            Bound::Excluded(begin) => *self.key() > **begin,
+        }
+    }
+
+    fn is_below_end(&self) -> bool {
+        match &self.to {
+            Bound::Unbounded => true,
+            Bound::Included(end) => *self.key() <= **end,
+            Bound::Excluded(end) => *self.key() < **end,
         }
     }
 

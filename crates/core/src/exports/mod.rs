@@ -88,6 +88,7 @@ impl Description {
             out.extend_from_slice(&(text.len() as u32).to_le_bytes());
             out.extend_from_slice(text);
         }
+        debug_assert!(u16::try_from(self.trees.len()).is_ok(), "trees that their number leaves out");
         out.extend_from_slice(&(self.trees.len() as u16).to_le_bytes());
         for tree in &self.trees {
             out.extend_from_slice(&tree.block_bytes.to_le_bytes());

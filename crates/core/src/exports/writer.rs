@@ -80,6 +80,7 @@ pub fn write(
     header.extend_from_slice(&block_bytes.to_le_bytes());
     header.extend_from_slice(&checksum(&described).to_le_bytes());
     header.extend_from_slice(&checksum(&header).to_le_bytes());
+    debug_assert_eq!(header.len() as u64, HEADER_BYTES, "the description is overwritten");
     target.write_at(0, &header)?;
     target.sync()
 }
