@@ -59,6 +59,7 @@ fn limit_of_group(told: Told, line: &str) -> Option<u64> {
     // A path upwards would leave the place of groups.
     let is_plain = inner.components().all(|part| matches!(part, Component::Normal(_)));
     let group = if is_plain { home.join(inner) } else { home.to_path_buf() };
+    debug_assert!(group.starts_with(home), "a group outside of all groups");
     let around = group.ancestors().take_while(|group| group.starts_with(home));
     around.filter_map(|group| told(&group.join(file))?.trim().parse::<u64>().ok()).min()
 }

@@ -96,6 +96,7 @@ pub trait File: Send + Sync {
     /// Fills `buf` from `offset`; [`Error::Corrupt`] if the file ends before.
     fn read_exact_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         let found = self.read_at(offset, buf)?;
+        debug_assert!(found <= buf.len(), "more was read than was asked for");
         if found < buf.len() {
             let detail = format!("the file ends after {found} of {} bytes", buf.len());
             return Err(Error::corrupt(self.path(), offset, detail));

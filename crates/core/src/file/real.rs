@@ -254,6 +254,7 @@ impl File for RealFile {
     }
 
     fn punch_hole(&self, offset: u64, bytes: u64) -> Result<bool> {
+        debug_assert!(bytes > 0, "a hole of no bytes");
         let failed = |cause: &io::Error| Err(Error::io("punch hole", &self.path, cause));
         let (Ok(offset), Ok(bytes)) = (libc::off_t::try_from(offset), libc::off_t::try_from(bytes)) else {
             return failed(&io::Error::from_raw_os_error(libc::EFBIG));

@@ -249,8 +249,27 @@ impl State {
         Err(Error::NoDescriptor { path: path.to_owned(), cause: "no descriptor is left".into() })
     }
 
+    /// A new and empty file that has no name yet.
+    fn create_file(&mut self) -> Inode {
+        let inode = self.next_inode;
+        self.next_inode += 1;
+        let other = self.contents.insert(inode, Content::default());
+        debug_assert!(other.is_none(), "two files with one number");
+        inode
+    }
+
+    /// Whether a change of the names is one of those that are there.
+    fn suits(&self, change: &NameChange) -> bool {
+        match change {
+            NameChange::Create(path, _) => !self.names.contains_key(path),
+            NameChange::Rename(from, _, node) => self.names.get(from) == Some(node),
+            NameChange::Remove(path) => self.names.contains_key(path),
+        }
+    }
+
     /// An operation on names: not done when it fails, except that a power cut leaves it undecided.
     fn change_name(&mut self, operation: &'static str, change: NameChange, needs: Needs) -> Result<()> {
+        debug_assert!(self.suits(&change), "{change:?} of other names than there are");
         let path = match &change {
             NameChange::Create(path, _) | NameChange::Rename(_, path, _) | NameChange::Remove(path) => {
                 path.clone()
@@ -406,6 +425,7 @@ impl SimulatedFileSystem {
 
     /// From now on reads of these bytes of the file at `path` fail, until they are written again.
     pub fn break_sectors(&self, path: &Path, bytes: Range<u64>) {
+        debug_assert!(!bytes.is_empty(), "nothing is broken");
         self.lock().broken.push((path.to_owned(), bytes));
     }
 
@@ -421,9 +441,7 @@ impl FileSystem for SimulatedFileSystem {
         state.take_descriptor("open", path)?;
         if mode == OpenMode::Create && !state.names.contains_key(path) {
             state.require_directory("open", parent(path))?;
-            let inode = state.next_inode;
-            state.next_inode += 1;
-            state.contents.insert(inode, Content::default());
+            let inode = state.create_file();
             state.change_name(
                 "open",
                 NameChange::Create(path.to_owned(), Node::File(inode)),
@@ -442,9 +460,7 @@ impl FileSystem for SimulatedFileSystem {
         if let Some((_, error)) = state.operation("create", path, Needs::Space)? {
             return Err(error);
         }
-        let inode = state.next_inode;
-        state.next_inode += 1;
-        state.contents.insert(inode, Content::default());
+        let inode = state.create_file();
         Ok(Arc::new(SimulatedFile {
             state: self.state.clone(),
             inode,
@@ -475,7 +491,11 @@ impl FileSystem for SimulatedFileSystem {
         state.take_descriptor("list", dir)?;
         state.require_directory("list", dir)?;
         let inside = state.names.keys().filter(|path| parent(path) == dir);
-        Ok(inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
+        let names: Vec<String> =
+            inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
+        // Paths are in the order of their parts.
+        debug_assert!(names.is_sorted(), "names are sorted");
+        Ok(names)
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {

@@ -40,6 +40,7 @@ impl Unbuffered {
 
     /// Reads once; the bytes that were read, fewer than asked at the end of the file or for no reason.
     pub(super) fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        debug_assert!(buf.len() <= MOST_UNBUFFERED_BYTES, "nothing is read ahead of a large value");
         loop {
             // Relaxed: a number, and whoever has the old one is told by the device, too.
             let sector = self.sector.load(Ordering::Relaxed);

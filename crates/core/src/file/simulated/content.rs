@@ -23,6 +23,11 @@ impl Bytes {
 
     /// Bytes that its blocks take.
     pub fn allocated_bytes(&self) -> u64 {
+        let end = self.bytes.len() as u64;
+        debug_assert!(
+            self.allocated.last().is_none_or(|block| block * BLOCK_BYTES < end),
+            "a block behind the end takes space"
+        );
         self.allocated.len() as u64 * BLOCK_BYTES
     }
 

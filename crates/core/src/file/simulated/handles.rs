@@ -40,7 +40,10 @@ pub(super) struct SimulatedLock {
 
 impl Drop for SimulatedLock {
     fn drop(&mut self) {
-        self.state.lock().locks.remove(&self.path);
+        let mut state = self.state.lock();
+        let was_held = state.locks.remove(&self.path);
+        // After a kill nobody holds one.
+        debug_assert!(was_held || state.power_off, "a lock is given back twice");
     }
 }
 
@@ -61,6 +64,7 @@ impl SimulatedFile {
             return Err(io_error(operation, &self.path, "opened for reading"));
         }
         let failure = state.operation(operation, &self.path, needs)?;
+        debug_assert!(state.contents.contains_key(&self.inode), "an open file without content");
         let content = state.contents.entry(self.inode).or_default();
         match (failure, change) {
             (None, change) => content.change(change),
@@ -111,6 +115,7 @@ impl File for SimulatedFile {
             true => Some((Fault::Enospc, Error::DiskFull { path: self.path.clone() })),
             false => state.operation("sync", &self.path, Needs::Nothing)?,
         };
+        debug_assert!(state.contents.contains_key(&self.inode), "a sync of a file without content");
         let content = state.contents.entry(self.inode).or_default();
         match failure {
             None => {
@@ -143,6 +148,7 @@ impl File for SimulatedFile {
     }
 
     fn punch_hole(&self, offset: u64, bytes: u64) -> Result<bool> {
+        debug_assert!(bytes > 0, "a hole of no bytes");
         if self.state.lock().without_holes {
             return Ok(false);
         }
