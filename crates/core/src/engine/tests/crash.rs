@@ -290,6 +290,21 @@ fn a_prepared_transaction_whose_rollback_cannot_be_logged_stays_prepared() {
 }
 
 #[test]
+fn a_prepared_transaction_whose_session_cannot_roll_it_back_keeps_no_snapshot() {
+    let (fs, engine, table) = with_table(7);
+    let mut txn = engine.begin(Isolation::Repeatable);
+    txn.open_snapshot();
+    insert(&mut txn, table.tree(0), "k", "prepared");
+    txn.prepare(b"xid").unwrap();
+    fs.fail_from(0, Fault::Enospc);
+    assert!(matches!(txn.try_rollback(), Err(Error::DiskFull { .. })));
+    fs.heal();
+    assert_eq!(engine.prepared(), [b"xid"]);
+    assert_eq!(engine.statistics().snapshots, 0, "nobody reads with it");
+    engine.rollback_prepared(b"xid").unwrap();
+}
+
+#[test]
 fn a_counter_that_the_log_does_not_know_yet_survives_checkpoints() {
     let (_fs, engine, table) = with_table(8);
     let counter_after_checkpoints = |table: Arc<Table>| {

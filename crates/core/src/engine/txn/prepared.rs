@@ -1,7 +1,7 @@
 //! Prepared transactions that no handle owns: recovered from the log, or left behind by a session that went away; and
 //! those who change a table that one of them has written to.
 
-use super::work::Work;
+use super::work::{Phase, Work};
 use crate::catalog::TableRecord;
 use crate::engine::shared::{Engine, Shared};
 use crate::lock::Intention;
@@ -55,7 +55,10 @@ impl Prepared {
     }
 
     /// Its handle goes.
-    pub(in crate::engine) fn leave(&self, work: Box<Work>) {
+    pub(in crate::engine) fn leave(&self, mut work: Box<Work>) {
+        debug_assert!(work.phase == Phase::Prepared && work.xid.is_some(), "nobody is going to decide this");
+        // It reads no more, and may wait for long.
+        work.close_snapshot();
         if let Some(xid) = work.xid.clone() {
             let mut shard = self.shard(&xid);
             shard.owned.remove(&xid);

@@ -499,8 +499,7 @@ impl Transaction {
     fn abandon(&mut self) {
         match self.work.as_ref().map(|work| work.phase) {
             Some(Phase::Prepared) => {
-                if let Some(mut work) = self.work.take() {
-                    work.close_snapshot();
+                if let Some(work) = self.work.take() {
                     self.shared.undecided.prepared.leave(work);
                 }
             }
