@@ -20,11 +20,13 @@ impl DirtyTrees {
     /// keeps the tree dirty beyond that checkpoint.
     pub(in crate::engine) fn enter<'a>(&self, trees: impl Iterator<Item = &'a Arc<Tree>>) {
         for tree in trees.filter(|tree| !tree.is_entered()) {
+            debug_assert!(tree.is_logged(), "a tree that no checkpoint has");
             let mut list = self.0.lock();
             // Under the mutex: one that is dropped now is removed after this.
             if tree.is_dropped() {
                 continue;
             }
+            debug_assert_eq!(list.contains_key(&tree.id()), tree.is_entered(), "a mark that says otherwise");
             tree.set_entered(true);
             list.entry(tree.id()).or_insert_with(|| tree.clone());
         }
@@ -34,14 +36,14 @@ impl DirtyTrees {
     pub(in crate::engine) fn take(&self) -> Vec<Arc<Tree>> {
         let mut list = self.0.lock();
         let taken = std::mem::take(&mut *list);
-        taken.into_values().inspect(|tree| tree.set_entered(false)).collect()
+        taken.into_values().inspect(|tree| unmark(tree)).collect()
     }
 
     /// No checkpoint is to write these any more. The caller drops the result without holding a mutex.
     pub(in crate::engine) fn remove(&self, trees: impl Iterator<Item = TreeId>) -> Vec<Arc<Tree>> {
         let mut list = self.0.lock();
         let removed = trees.filter_map(|tree| list.remove(&tree));
-        removed.inspect(|tree| tree.set_entered(false)).collect()
+        removed.inspect(|tree| unmark(tree)).collect()
     }
 
     /// Those that are in the list now.
@@ -56,4 +58,10 @@ impl DirtyTrees {
     pub(in crate::engine) fn len(&self) -> usize {
         self.0.lock().len()
     }
+}
+
+/// It has left the list, and the mutex is still held.
+fn unmark(tree: &Tree) {
+    debug_assert!(tree.is_entered(), "a tree of the list without its mark");
+    tree.set_entered(false);
 }

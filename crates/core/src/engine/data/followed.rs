@@ -80,6 +80,7 @@ impl Followed {
         let ended = lists.remove(&tree);
         self.changed(lists.len());
         drop(lists);
+        debug_assert!(ended.is_some(), "nobody follows tree {tree}");
         if let Some(keys) = ended {
             keys.noted.lock().end(Error::Interrupted);
         }
@@ -181,6 +182,7 @@ impl FollowedKeys {
 
     /// Takes the keys of a list.
     fn take(&self, shared: &Shared, status: &Arc<TxnStatus>, keys: &[u8]) {
+        debug_assert_eq!(status.state(), State::Active, "a turn may be without these keys");
         let mut noted = self.noted.lock();
         if noted.writers.len() >= noted.most_writers {
             noted.forget_decided(shared.clock.last_committed());
@@ -194,6 +196,7 @@ impl FollowedKeys {
             noted.add(key, status.id());
             rest = others;
         }
+        debug_assert!(rest.is_empty(), "a part of a key is left");
     }
 }
 
@@ -226,6 +229,7 @@ impl NotedKeys {
             return;
         }
         // A tree takes no keys that do not fit.
+        debug_assert!(u16::try_from(key.len()).is_ok(), "another key is noted");
         let length = u16::try_from(key.len()).unwrap_or(u16::MAX);
         self.keys.extend_from_slice(&length.to_le_bytes());
         self.keys.extend_from_slice(&key[..usize::from(length)]);

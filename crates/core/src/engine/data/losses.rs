@@ -53,6 +53,7 @@ impl Losses {
 impl Table {
     /// It was made in an earlier run of the engine, and may have had rows that are gone.
     pub(in crate::engine) fn note_emptied(&self) {
+        debug_assert!(!self.is_logged(), "a restart keeps the rows that a file has");
         self.losses.untold.store(true, Ordering::Relaxed);
         self.losses.lost.store(true, Ordering::Relaxed);
     }

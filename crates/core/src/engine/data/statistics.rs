@@ -172,7 +172,8 @@ impl Counter {
 
     pub(in crate::engine) fn subtract(&self, n: u64) {
         // Relaxed: a statistic.
-        self.0.fetch_sub(n, Ordering::Relaxed);
+        let before = self.0.fetch_sub(n, Ordering::Relaxed);
+        debug_assert!(before >= n, "more went than came");
     }
 
     pub(in crate::engine) fn get(&self) -> u64 {

@@ -57,6 +57,7 @@ impl RowIds {
 
     /// Recovery: `used` may come to exist.
     fn raise(&self, used: u64) {
+        debug_assert!(self.next.get().is_none(), "{used} may have been given out");
         // Relaxed: as above.
         self.unused.fetch_max(used.saturating_add(1), Ordering::Relaxed);
     }
@@ -70,6 +71,7 @@ impl Table {
         trees: Vec<Arc<Tree>>,
         persisted: Arc<PersistedCounter>,
     ) -> Table {
+        debug_assert!(are_of(&trees, &space), "a tree of another file");
         Table {
             name: RwLock::new(name.to_string()),
             meta,
@@ -85,6 +87,7 @@ impl Table {
 
     /// The same table with other metadata and trees; `self` is about to be retired.
     pub(in crate::engine) fn with_trees(&self, meta: Vec<u8>, trees: Vec<Arc<Tree>>) -> Table {
+        debug_assert!(are_of(&trees, &self.space), "an altered table with a tree of another file");
         Table {
             name: RwLock::new(self.name()),
             meta,
@@ -243,6 +246,11 @@ impl Table {
     }
 }
 
+/// Whether the trees write to the file of this space.
+fn are_of(trees: &[Arc<Tree>], space: &Arc<Space>) -> bool {
+    trees.iter().all(|tree| Arc::ptr_eq(tree.space(), space))
+}
+
 /// The row id in a key, if it can be one.
 pub(in crate::engine) fn row_id_of_key(key: &[u8]) -> Option<u64> {
     key.try_into().ok().map(u64::from_be_bytes)
@@ -281,13 +289,15 @@ impl OpenTables {
     pub(in crate::engine) fn insert(&mut self, table: Arc<Table>) {
         self.opened += 1;
         self.round.push_back(Arc::downgrade(&table));
-        self.by_name.insert(table.name(), table);
+        let other = self.by_name.insert(table.name(), table);
+        debug_assert!(other.is_none(), "a table is open twice");
     }
 
     /// Takes a table out that is no longer what the name means.
     pub(in crate::engine) fn retire(&mut self, name: &str) -> Option<Arc<Table>> {
         self.unusable.remove(name);
         let table = self.by_name.remove(name)?;
+        debug_assert_eq!(*table.name.read(), name, "a table goes by another name");
         table.retire();
         Some(table)
     }
@@ -305,7 +315,8 @@ impl OpenTables {
         }
         if let Some(table) = self.by_name.remove(from) {
             table.set_name(to);
-            self.by_name.insert(to.to_string(), table);
+            let other = self.by_name.insert(to.to_string(), table);
+            debug_assert!(other.is_none(), "two tables have one name");
         }
     }
 
@@ -346,7 +357,8 @@ impl OpenTables {
                 self.round.push_back(next);
                 continue;
             }
-            self.by_name.remove(&table.name());
+            let removed = self.by_name.remove(&table.name());
+            debug_assert!(removed.is_some_and(|other| Arc::ptr_eq(&other, &table)), "its name means another");
             idle.push(table);
         }
         idle

@@ -169,6 +169,7 @@ impl Trail {
         flush: CommitFlush,
     ) -> Result<()> {
         let mut state = self.state.lock();
+        debug_assert!(state.xid.is_none(), "transaction {} is prepared twice", self.txn);
         let bytes = record.len();
         // Others may wait for a sync here, but only for this transaction.
         let taken = state.note(log.harden(record, flush)?, bytes);
@@ -182,6 +183,7 @@ impl Trail {
     pub(in crate::engine) fn roll_back_to(&self, log: &Log, sequence: u32) -> Result<()> {
         let record = LogRecord::RollbackTo { txn: self.txn, sequence }.encode();
         let mut state = self.state.lock();
+        debug_assert!(!state.decided && state.xid.is_none(), "nothing is undone in part any more");
         let bytes = record.len();
         let end = log.append(record)?;
         state.note_void(Void { kept: sequence, until: Log::start_of(end, bytes) });
@@ -198,7 +200,9 @@ impl Trail {
 
     /// The decision could not be logged.
     pub(in crate::engine) fn take_back(&self) {
-        self.state.lock().decided = false;
+        let mut state = self.state.lock();
+        debug_assert!(state.decided, "there is no decision to take back");
+        state.decided = false;
     }
 
     /// What its copy needs next; begins one if there is none. If nothing, the copy is in the log, and is the
@@ -249,10 +253,12 @@ impl Trail {
             let bytes = record.len();
             let end = log.append(record)?;
             let start = Log::start_of(end, bytes);
+            let before = under_way.records.last().map_or(under_way.start, |last| last + 1);
+            debug_assert!(start >= before, "a copy lies before {before}");
             under_way.records.push(start);
             taken = end - start;
         }
-        debug_assert!(under_way.done < state.records.len(), "a copy of more records than there are");
+        debug_assert_eq!(state.records.get(under_way.done), Some(&original.lsn), "another one was due");
         under_way.bytes += taken;
         under_way.done += 1;
         Ok(Some(taken))

@@ -30,6 +30,7 @@ impl<'a> Watch<'a> {
     /// After each step of a thread, of which it was the `step`-th: whether to go on.
     #[inline]
     pub fn goes_on(&self, step: u64) -> Result<bool> {
+        debug_assert!(step > 0, "a look before the first step");
         match step % STEPS_BETWEEN_LOOKS {
             0 => self.look(),
             _ => Ok(true),

@@ -104,6 +104,7 @@ impl Append {
 
     /// Takes all rows out again, which [`Append::is_all_gathered`].
     pub(in crate::engine) fn take_gathered(&mut self) -> Vec<Block> {
+        debug_assert!(self.is_all_gathered(), "some rows have left it");
         let mut blocks = std::mem::take(&mut self.gathered);
         blocks.push(self.builder.finish());
         self.first_key.clear();
@@ -170,12 +171,18 @@ impl Direct {
     /// What waits to be sorted, and for which tree.
     pub(in crate::engine) fn take_sorter(&mut self) -> Option<(Arc<Tree>, Sorter)> {
         let append = self.append.as_deref_mut()?;
-        Some((append.tree.clone(), append.sorter.take()?))
+        let sorter = append.sorter.take()?;
+        debug_assert!(append.is_empty(), "rows were gathered while others are sorted");
+        Some((append.tree.clone(), sorter))
     }
 
     /// What was appended since the last savepoint is undone, and so is what could not be written if it was appended
     /// after the write with this number.
     pub(in crate::engine) fn drop_after(&mut self, sequence: u32) {
+        debug_assert!(
+            self.failure.is_some() || self.append.as_ref().is_none_or(|append| sequence <= append.since),
+            "rows from before the savepoint are dropped"
+        );
         self.append = None;
         self.failure.take_if(|failure| sequence <= failure.since);
     }
@@ -338,7 +345,9 @@ impl Work {
             .and_then(|()| self.write_gathered(shared))
             .and_then(|()| self.settle_waiting(shared, 0));
         self.keep_failure(written)?;
-        if let Some(append) = self.direct.append.take().filter(|append| !append.last_key.is_empty()) {
+        let finished = self.direct.append.take();
+        debug_assert!(finished.as_ref().is_none_or(|append| append.is_empty()), "appended rows are dropped");
+        if let Some(append) = finished.filter(|append| !append.last_key.is_empty()) {
             self.note_if_covered(shared, &append.tree, append.since, &append.first_key, &append.last_key);
         }
         self.charge_memory(shared);

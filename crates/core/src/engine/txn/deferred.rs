@@ -210,6 +210,7 @@ impl Deferred {
             return Some(*place);
         }
         let place = u16::try_from(self.trees.len()).ok()?;
+        debug_assert_eq!(self.trees.len(), self.places.len(), "a tree has two places");
         self.trees.push(tree.clone());
         self.places.insert(tree.id(), place);
         Some(place)
@@ -361,7 +362,9 @@ impl Deferred {
     fn cut(&mut self) {
         let end =
             |entry: &Entry| entry.at as usize + usize::from(entry.key_bytes) + usize::from(entry.value_bytes);
-        self.bytes.truncate(self.entries.last().map_or(0, end));
+        let end = self.entries.last().map_or(0, end);
+        debug_assert!(end <= self.bytes.len(), "an entry that the arena has not");
+        self.bytes.truncate(end);
         if self.entries.is_empty() {
             self.trees.clear();
             self.places.clear();
@@ -432,6 +435,7 @@ impl Work {
         first: &[u8],
         last: &[u8],
     ) {
+        debug_assert!(first <= last, "a range that ends before it begins");
         let locks = self.locks(shared);
         if locks.check_inserts(tree.id(), first, last, &WaitRequest::no_wait()).is_ok() {
             return;

@@ -132,6 +132,7 @@ impl Shared {
 
     /// The same for a recovered transaction, whose first record is at `first`.
     pub(in crate::engine) fn hold_log_from(&self, work: &Work, from: Lsn, trail: Trail) -> Arc<Trail> {
+        debug_assert!(from <= self.log.end(), "the log is held from {from} on, which is behind its end");
         let trail = Arc::new(trail);
         let hold = Hold { from, trail: trail.clone(), since: self.time.now(), label: work.label, told: 0 };
         let other = self.undecided.holds.shard(work.id).lock().insert(work.id, hold);
@@ -141,7 +142,8 @@ impl Shared {
 
     /// The transaction is decided and, if it committed, published.
     pub(in crate::engine) fn release_hold(&self, txn: TxnId) {
-        self.undecided.holds.shard(txn).lock().remove(&txn);
+        let hold = self.undecided.holds.shard(txn).lock().remove(&txn);
+        debug_assert!(hold.is_some(), "transaction {txn} does not hold the log");
     }
 
     /// Bytes of the log that are kept for open and prepared transactions.

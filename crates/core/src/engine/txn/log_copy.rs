@@ -66,6 +66,7 @@ impl Shared {
             if self.log.written() <= original.lsn {
                 self.log.write_up_to(self.log.end())?;
             }
+            debug_assert!(self.log.written() > original.lsn, "a record is read before it is written");
             let (copy, read) = match read_redo(txn, original, reader) {
                 Ok(copy) => copy,
                 Err(error) => {

@@ -41,7 +41,9 @@ impl Transaction {
     /// [`Transaction::try_rollback`] (what is open is left as by a drop): a session has one after the other.
     pub fn begin_next(&mut self, isolation: Isolation) {
         self.abandon();
+        debug_assert!(self.work.is_none(), "the last transaction goes on");
         let id = self.shared.ids.next_txn();
+        debug_assert!(id > self.id, "transaction {id} comes after {}", self.id);
         self.shared.counted.active.add(1);
         self.work = Some(match self.spent.take() {
             Some(spent) => spent.renew(id),

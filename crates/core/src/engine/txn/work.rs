@@ -351,7 +351,8 @@ impl Work {
 
     /// The write with this number went to a table that is not logged.
     pub(in crate::engine) fn note_unlogged(&mut self, sequence: u32) {
-        self.unlogged.get_or_insert(sequence);
+        let first = *self.unlogged.get_or_insert(sequence);
+        debug_assert!(first <= sequence, "an earlier write would not be undone");
     }
 
     fn write_to_tree(&mut self, tree: &Tree, write: &Write<'_>) -> Result<()> {
@@ -386,6 +387,7 @@ impl Work {
     /// The write with this number is done and added so many rows.
     pub(in crate::engine) fn note_written(&mut self, tree: &Arc<Tree>, sequence: u32, rows: i64) {
         debug_assert!(sequence > self.sequence, "number {sequence} after {}", self.sequence);
+        debug_assert_eq!(self.phase, Phase::Active, "a write behind the end");
         self.sequence = sequence;
         let touched = self.touched.entry(tree.id()).or_insert_with(|| Touched::new(tree, 0));
         touched.rows += rows;
@@ -504,6 +506,7 @@ impl Work {
     }
 
     fn commit_record(&mut self, shared: &Shared, flush: CommitFlush, publishes: bool) -> Result<()> {
+        debug_assert!(!self.direct.has_writes(), "rows were appended that the redo has not");
         self.announce(shared);
         match flush {
             // On this thread, which waits anyway, and not on that of the group's leader, for whom others wait.
@@ -511,6 +514,7 @@ impl Work {
             CommitFlush::Write | CommitFlush::Lazy => self.direct.rely_on(shared),
         }
         if !self.is_logged() {
+            debug_assert!(publishes, "a transaction is published twice");
             // Its place among the commits is all that it needs.
             self.publish(shared);
             return Ok(());

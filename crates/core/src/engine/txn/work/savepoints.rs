@@ -37,6 +37,7 @@ const MARKS: usize = 64;
 impl Work {
     /// What the buffer had is in the log, or void; the log has operations up to `sequence`.
     pub(super) fn redo_is_logged(&mut self, sequence: u32) {
+        debug_assert!(sequence <= self.sequence, "the log has operations that were not written");
         self.redo.clear();
         self.forget_redo_marks();
         self.logged_redo = Some(sequence);
@@ -112,6 +113,7 @@ impl Work {
     }
 
     fn undo_to(&mut self, shared: &Shared, sequence: u32) -> Result<()> {
+        debug_assert!(sequence <= self.sequence, "a savepoint of another transaction");
         self.direct.drop_after(sequence);
         if sequence >= self.sequence {
             return Ok(());

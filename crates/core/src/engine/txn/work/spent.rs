@@ -22,6 +22,9 @@ impl Work {
     /// Lets the others on. The snapshot goes first: it holds garbage back.
     pub(super) fn end(mut self: Box<Self>, shared: &Shared) -> Spent {
         self.close_snapshot();
+        debug_assert_eq!(self.phase == Phase::Active, self.xid.is_none(), "an identifier is left over");
+        // One that is visible and that the log could not be told of is held on to until the restart.
+        debug_assert!(self.trail.is_none() || shared.health.check().is_err(), "the log is held for nobody");
         if let Some(owner) = self.opened_locks() {
             owner.release_all();
         }

@@ -20,6 +20,7 @@ impl Work {
         from: RecoveredTransaction,
         tables: &[Arc<Table>],
     ) -> Result<Work> {
+        debug_assert!(from.records.iter().all(|&record| record >= from.first), "a record that is not kept");
         let mut work = Work::new(from.txn);
         work.phase = Phase::Prepared;
         let trail = Trail::found(from.txn, &from.xid, from.records, from.bytes, &from.voids);
@@ -88,6 +89,7 @@ impl Work {
     }
 
     fn log_prepare(&mut self, shared: &Shared, xid: &[u8], flush: CommitFlush) -> Result<()> {
+        debug_assert!(!self.direct.has_writes(), "what is prepared lacks rows that were appended");
         let trail = self.hold_log(shared);
         self.direct.sync(shared)?;
         let record = LogRecord::Prepare { txn: self.id, xid, ops: self.redo.ops() };
