@@ -149,6 +149,7 @@ impl Engine {
 }
 
 fn arrival(record: &TableRecord, map: BlockAddress, description: &Description) -> Arrival {
+    debug_assert_eq!(record.trees.len(), description.trees.len(), "a tree that arrives without rows");
     let tree = |(&(tree, _), from): (&(u64, TreeSpec), &ExportedTree)| ArrivedTree {
         tree,
         root: from.root,

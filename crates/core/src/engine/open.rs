@@ -506,6 +506,7 @@ fn replay_tables(
     committed: &Arc<TxnStatus>,
     options: &Options,
 ) -> Result<Replayed> {
+    debug_assert!(from <= shared.opening.log_start, "a replay from behind the end of the log");
     let threads = options.recovery_threads.max(1);
     let held_bytes = options.cache_bytes / (4 * threads as u64);
     let plan = Plan {
@@ -539,6 +540,7 @@ fn finish_replay(shared: &mut Shared, replayed: Replayed) -> Result<()> {
         tables.extend(open.all().cloned());
     }
     for transaction in replayed.prepared {
+        debug_assert!(shared.ids.is_given_out(transaction.txn), "another transaction will have this number");
         let work = Work::recovered(shared, transaction, &tables)?;
         shared.counted.active.add(1);
         shared.undecided.prepared.leave(Box::new(work));

@@ -76,6 +76,7 @@ pub(crate) struct Ids {
 impl Ids {
     /// None of the record's identifiers is given out again.
     pub(super) fn skip(&self, record: &TableRecord) {
+        debug_assert!(!self.run_has_begun(), "others are given out meanwhile");
         // Relaxed: while the engine is opened there is one thread.
         self.space.fetch_max(record.space.saturating_add(1), Ordering::Relaxed);
         for (tree, _) in &record.trees {
@@ -86,8 +87,14 @@ impl Ids {
 
     /// The engine is open: what is created from here on is of this run.
     pub(super) fn begin_run(&self) {
+        debug_assert!(!self.run_has_begun(), "what this run has created would pass for older");
         // Relaxed: there is one thread.
         self.first_space.store(self.space.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    fn run_has_begun(&self) -> bool {
+        // Relaxed: there is one thread.
+        self.first_space.load(Ordering::Relaxed) != u32::MAX
     }
 
     /// Whether the table was created in an earlier run.
@@ -96,9 +103,17 @@ impl Ids {
         record.space < self.first_space.load(Ordering::Relaxed)
     }
 
+    /// Whether no transaction to come has this number.
+    pub(super) fn is_given_out(&self, txn: TxnId) -> bool {
+        // Relaxed: it only grows.
+        txn < self.txn.load(Ordering::Relaxed)
+    }
+
     pub(super) fn next_txn(&self) -> TxnId {
         // Relaxed: only uniqueness matters.
-        self.txn.fetch_add(1, Ordering::Relaxed)
+        let id = self.txn.fetch_add(1, Ordering::Relaxed);
+        debug_assert_ne!(id, 0, "that is what a start has replayed");
+        id
     }
 }
 

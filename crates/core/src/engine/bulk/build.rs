@@ -69,6 +69,8 @@ impl TreeBuild {
         view: Option<Arc<FixedView>>,
     ) -> Result<TreeBuild> {
         shared.health.check()?;
+        let is_its = |tree: &Arc<Tree>| table.all_trees().iter().any(|its| Arc::ptr_eq(its, tree));
+        debug_assert!(trees.iter().all(is_its), "a tree of another table is built");
         let each = (sort_bytes / trees.len().max(1) as u64).max(LEAST_SORT_BYTES) as usize;
         let part = |(number, tree): (usize, &Arc<Tree>)| Part {
             number,
@@ -265,6 +267,7 @@ impl Part {
                 let (key, value) = (key.to_vec(), value.min(&before[..]).to_vec());
                 return Err(Error::DuplicateEntry { part: self.number, key, value });
             }
+            debug_assert!(last.as_ref().is_none_or(|(last, _)| last[..] < *key), "entries are not sorted");
             take(key, value)?;
             let (last_key, last_value) = last.get_or_insert_default();
             last_key.clear();

@@ -49,6 +49,7 @@ impl Sum {
     }
 
     fn join(&mut self, other: &Sum) {
+        debug_assert_eq!(self.seed, other.seed, "sums that cannot be added");
         self.hash = self.hash.wrapping_add(other.hash);
         self.entries += other.entries;
     }

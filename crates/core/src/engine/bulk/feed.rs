@@ -42,6 +42,7 @@ pub(in crate::engine) struct Kept {
 
 impl Kept {
     fn set(&mut self, key: &[u8], value: &[u8]) {
+        debug_assert!(!self.there, "a row has two entries in one tree");
         self.there = true;
         self.key.clear();
         self.key.extend_from_slice(key);

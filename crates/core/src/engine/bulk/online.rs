@@ -160,6 +160,7 @@ impl OnlineBuild {
                 if last.as_deref() == Some(key) {
                     continue;
                 }
+                debug_assert!(last.as_deref().is_none_or(|last| last < key), "a row is looked at twice");
                 let last = last.get_or_insert_default();
                 last.clear();
                 last.extend_from_slice(key);

@@ -447,6 +447,7 @@ impl Shared {
     /// All of one tree.
     fn exchange(&self, prepared: Vec<Prepared>) -> Result<()> {
         let Some(tree) = prepared.first().map(|first| first.tree.clone()) else { return Ok(()) };
+        debug_assert!(prepared.iter().all(|one| Arc::ptr_eq(&one.tree, &tree)), "values of two trees");
         let (mut exchanges, mut bundles, mut bundled, mut freed_bytes) =
             (Vec::new(), Vec::new(), Vec::new(), 0);
         for one in prepared {

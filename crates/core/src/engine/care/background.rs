@@ -87,6 +87,7 @@ impl Engine {
     /// the observer is told, as by threads.
     pub fn do_what_is_due(&self) {
         let shared = &*self.shared;
+        debug_assert!(!shared.background, "threads do it already");
         let now = shared.time.now();
         let is_due = |last: &mut Instant, interval: Duration| {
             let is_due = now.saturating_duration_since(*last) >= interval;

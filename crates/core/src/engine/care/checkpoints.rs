@@ -227,7 +227,11 @@ impl Shared {
     /// Makes a checkpoint that has what arrived.
     pub(in crate::engine) fn checkpoint_with(&self, arrival: Arrival) -> Result<()> {
         let space = arrival.space;
-        self.care.arrivals.lock().push(arrival);
+        {
+            let mut arrivals = self.care.arrivals.lock();
+            debug_assert!(arrivals.iter().all(|other| other.space != space), "a file arrives twice");
+            arrivals.push(arrival);
+        }
         let made = self.checkpoint(false, Urgency::Awaited);
         // If it failed, one that others have begun since may have it none the less: the blocks stay where they are.
         self.care.arrivals.lock().retain(|waiting| waiting.space != space);
@@ -324,6 +328,9 @@ impl Shared {
         let direct_bytes = self.care.progress.direct_bytes.load(Ordering::SeqCst);
         self.care.progress.attempted.store(log_end, Ordering::SeqCst);
         let replay_from = [held, damaged].into_iter().flatten().fold(published, Lsn::min);
+        debug_assert!(published <= log_end, "a replay from behind the end of the log");
+        debug_assert!(early.iter().all(|&record| record >= published), "a record is contained twice");
+        debug_assert!(counted_at <= snapshot.timestamp(), "counts of commits that the images have not");
         // Same space after same space, and the same order in each run.
         trees.sort_by_key(|image| (image.tree.space().id(), image.tree.id()));
         // They stay in the list until the checkpoint is durable: a table that is opened meanwhile finds its counter
@@ -454,6 +461,7 @@ impl Shared {
     /// fill them. Nobody waits for it. As long as the trees are held nobody opens one of these files anew, with other
     /// books of what is free.
     fn punch_holes(&self, trees: &[Arc<Tree>]) -> Result<()> {
+        debug_assert!(trees.is_sorted_by_key(|tree| tree.space().id()), "a file is looked at twice");
         let (mut left, mut last, mut result) = (HOLES, None, Ok(()));
         // Those of one file lie side by side.
         for space in trees.iter().map(|tree| tree.space()) {

@@ -202,8 +202,11 @@ impl Shared {
                     (self.ids.tree.fetch_add(1, Ordering::Relaxed), spec)
                 }
             };
+            debug_assert!(new.trees.iter().all(|(id, _)| *id != tree.0), "a tree has two places");
             new.trees.push(tree);
         }
+        let first = |record: &TableRecord| record.trees.first().map(|(id, _)| *id);
+        debug_assert_eq!(first(&new), first(&old), "the rows stay where they are");
         if let Some(packing) = alteration.packing {
             new.trees.iter_mut().for_each(|(_, spec)| spec.packing = packing);
         }
@@ -257,7 +260,9 @@ impl Shared {
         let table = Arc::new(open.with_trees(new.meta.clone(), trees));
         {
             let mut tables = self.data.tables.lock();
-            tables.retire(alteration.table);
+            let before = tables.retire(alteration.table);
+            // It may have been closed.
+            debug_assert!(before.is_none_or(|before| Arc::ptr_eq(&before, open)), "another was altered");
             tables.insert(table.clone());
         }
         self.forget_dirty(retired.iter());

@@ -56,6 +56,7 @@ impl CatalogChanges {
         if old.residence.is_temporary() {
             return;
         }
+        debug_assert_eq!(old.space, new.space, "trees go to another file");
         let has = |record: &TableRecord, id| record.trees.iter().any(|(tree, _)| *tree == id);
         new.trees.iter().filter(|(id, _)| !has(old, *id)).for_each(|(id, _)| self.add_tree(*id, name));
         old.trees.iter().filter(|(id, _)| !has(new, *id)).for_each(|(id, _)| self.remove_tree(*id));

@@ -11,7 +11,7 @@
 use super::catalog_changes::CatalogChanges;
 use super::links::{check_links, Renaming};
 use super::names::Turn;
-use crate::catalog::{Link, TableRecord, MAX_NAME_BYTES};
+use crate::catalog::{Link, TableRecord, MAX_NAME_BYTES, SYSTEM_SPACE};
 use crate::checkpoint::Dropped;
 use crate::engine::shared::{Engine, Shared};
 use crate::file::DiskReserve;
@@ -68,6 +68,7 @@ impl Engine {
         if shared.find_record(name)?.is_some() {
             return Err(Error::TableExists(name.to_string()));
         }
+        debug_assert!(shared.data.tables.lock().get(name).is_none(), "a table without a record is open");
         shared.check_link_names(links, &[])?;
         let linked = !links.is_empty() || shared.is_linked(name)?;
         let record = shared.new_record(new)?;
@@ -166,6 +167,7 @@ impl Shared {
         let NewTable { residence, .. } = new;
         // Relaxed: only uniqueness matters; a capture, which wants to know what was never used, has `ddl` alone.
         let space = self.ids.space.fetch_add(1, Ordering::Relaxed);
+        debug_assert_ne!(space, SYSTEM_SPACE, "a table in place of the catalog");
         // Relaxed: as above.
         let trees = new.trees.iter().map(|spec| (self.ids.tree.fetch_add(1, Ordering::Relaxed), *spec));
         let trees = trees.map(|(id, spec)| (id, residence.spec(spec))).collect();
@@ -199,6 +201,10 @@ impl Shared {
 
     /// The record of `name` is gone from the catalog: so are the table's memory and its file.
     pub(super) fn discard(&self, name: &str, record: &TableRecord) {
+        debug_assert!(
+            !matches!(self.find_record(name), Ok(Some(now)) if now.space == record.space),
+            "a table that is still in the catalog"
+        );
         let table = self.data.tables.lock().retire(name);
         let trees: Vec<TreeId> = record.trees.iter().map(|(tree, _)| *tree).collect();
         self.forget_dirty(table.iter().flat_map(|table| table.all_trees()));

@@ -17,6 +17,7 @@ impl Shared {
     /// Drops all tables whose files are not there, and those in memory that are not on the copy's list. The catalog is
     /// that of the log's end; no table is open.
     pub(in crate::engine) fn drop_left_out(&self) -> Result<()> {
+        debug_assert_eq!(self.data.tables.lock().len(), 0, "a table is open before it is known to be there");
         let files = self.fs.list(&self.dir)?;
         let present: HashSet<u32> = files.iter().filter_map(|name| space_of_file_name(name)).collect();
         let listed = self.memory_list()?;

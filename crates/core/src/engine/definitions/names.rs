@@ -35,6 +35,7 @@ impl Names {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut taken = self.names.0.lock();
+        debug_assert!(self.held.iter().all(|name| taken.contains_key(name)), "a name is given back twice");
         for freed in self.held.iter().filter_map(|name| taken.remove(name)).flatten() {
             freed.notify_all();
         }

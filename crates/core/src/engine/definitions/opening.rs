@@ -81,6 +81,7 @@ impl Shared {
     /// The first timestamp of an open snapshot that sees the tree; 0 if all do. The catalog knows: its rows have
     /// versions, as all others, which are kept as long as a snapshot lies between them.
     fn first_to_see(&self, tree: TreeId, snapshots: &[SnapshotInfo]) -> Result<Timestamp> {
+        debug_assert!(snapshots.is_sorted_by_key(|open| open.timestamp), "the oldest comes first");
         let Some(oldest) = snapshots.first() else { return Ok(0) };
         if self.system.has_tree(tree, oldest.timestamp)? {
             return Ok(0);

@@ -4,6 +4,7 @@
 //! It is tried again after each checkpoint and at each start. As the log forgets the DDL that they are left over from,
 //! checkpoints write their numbers to the directory: a start looks at what is left over, not at all tables.
 
+use crate::catalog::SYSTEM_SPACE;
 use crate::engine::data::tables::Table;
 use crate::engine::shared::Shared;
 use crate::options::LogLevel;
@@ -55,6 +56,7 @@ impl Shared {
     }
 
     fn try_to_remove(&self, space: u32, open: Option<&Arc<Space>>) -> Result<()> {
+        assert_ne!(space, SYSTEM_SPACE, "the catalog is removed");
         let path = self.space_path(space);
         open.map_or(Ok(()), |open| open.keep_open())?;
         if self.fs.exists(&path)? {

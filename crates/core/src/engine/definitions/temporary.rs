@@ -28,10 +28,11 @@ impl TemporaryTables {
     pub(in crate::engine) fn change(&self, changes: &[(String, Option<TableRecord>)]) {
         let mut records = self.0.lock();
         for (name, record) in changes {
-            match record {
+            let before = match record {
                 Some(record) => records.insert(name.clone(), record.clone()),
                 None => records.remove(name),
             };
+            debug_assert!(record.is_some() || before.is_some(), "there is no temporary table '{name}'");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Spaces that recovery finds in use, replaced or left over.
 
-use crate::catalog::{log_dir, name_of_key, space_of_file_name, TableRecord};
+use crate::catalog::{log_dir, name_of_key, space_of_file_name, TableRecord, SYSTEM_SPACE};
 use crate::checkpoint::recovery::CatalogChange;
 use crate::checkpoint::Dropped;
 use crate::engine::shared::Shared;
@@ -119,6 +119,7 @@ impl Spaces {
         orphans.extend(present.iter().filter(is_young));
         orphans.extend(shared.system.orphans()?.difference(&live));
         orphans.retain(|space| present.contains(space));
+        assert!(!orphans.contains(&SYSTEM_SPACE), "the catalog is removed");
         for space in &orphans {
             shared
                 .fs
