@@ -17,12 +17,6 @@ CACHE = 512 << 20
 ROW_BYTES = 220
 
 
-def processor(server):
-    """Seconds of processor time of a server so far."""
-    with open(f"/proc/{server.process.pid}/stat", encoding="ascii") as stat:
-        return sum(map(int, stat.read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
-
-
 def main():
     arguments = parser(__doc__, mib=300, runs=2).parse_args()
     shutil.rmtree(arguments.directory, ignore_errors=True)
@@ -43,14 +37,14 @@ def main():
             name = f"s{run}"
             agent.configure({name: {"socket": f'"{source.socket}"', "start": '"copy"', "databases": '["v"]'}})
             agent.forget()
-            began, before = time.monotonic(), [processor(server) for server in (source, target)]
+            began, before = time.monotonic(), [server.cpu_seconds() for server in (source, target)]
             agent.start()
             agent.wait_for("all tables are copied")
-            used = [processor(server) - spent for server, spent in zip((source, target), before)]
+            used = [server.cpu_seconds() - spent for server, spent in zip((source, target), before)]
             print(f"copy: {time.monotonic() - began:.1f} s for {rows} rows; processor time {used[0]:.1f} s at the source, {used[1]:.1f} s in the target", flush=True)
             agent.stop()
             target.query("drop database v", database=None)
-            before = [processor(server) for server in (source, target)]
+            before = [server.cpu_seconds() for server in (source, target)]
             dump = os.path.join(arguments.directory, "dump.sql")
             began = time.monotonic()
             with open(dump, "wb") as file:
@@ -61,7 +55,7 @@ def main():
                     other.write(line.replace("ENGINE=InnoDB", "ENGINE=Teak") if line.startswith(")") else line)
             began = time.monotonic()
             subprocess.run([arguments.teak, "load", "-S", target.socket, "-u", "root", dump + ".teak"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            used = [processor(server) - spent for server, spent in zip((source, target), before)]
+            used = [server.cpu_seconds() - spent for server, spent in zip((source, target), before)]
             print(f"mariadb-dump: {dumped:.1f} s, teak load: {time.monotonic() - began:.1f} s; processor time {used[0]:.1f} s and {used[1]:.1f} s", flush=True)
             target.query("drop database v", database=None)
     finally:

@@ -397,18 +397,19 @@ impl<'p> Applier<'p> {
                     format!("teak_replicate.ddl has a statement of {}, whose end was not seen", intent.gtid);
                 return Err(self.stop(why));
             }
-            Some(intent) => match definition.repeat {
-                Repeat::ByDefinitions if intent.before != before => {
+            Some(intent) => {
+                let was_done = match definition.repeat {
+                    Repeat::Harmless => false,
+                    Repeat::ByDefinitions => intent.before != before,
+                    Repeat::ByMark => !self.target.has_mark()?,
+                    Repeat::Unclear => return Err(self.unclear()),
+                };
+                if was_done {
                     self.say(&format!("{gtid}: its statement was carried out already"));
                     return self.copies_after(&copied);
                 }
-                Repeat::ByMark if !self.target.has_mark()? => {
-                    self.say(&format!("{gtid}: its statement was carried out already"));
-                    return self.copies_after(&copied);
-                }
-                Repeat::Unclear => return Err(self.unclear()),
-                _ => Attempt::Repeated,
-            },
+                Attempt::Repeated
+            }
             None => {
                 if definition.repeat == Repeat::ByMark {
                     self.target.make_mark()?;

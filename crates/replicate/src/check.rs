@@ -7,6 +7,7 @@ use crate::dump::{family_of, newest};
 use crate::grants::Grants;
 use crate::position::Position;
 use crate::requirements;
+use crate::schema;
 use crate::status::has_all;
 use crate::tables::{self, Table, Tables};
 use crate::target::lock_of;
@@ -275,7 +276,10 @@ impl Check<'_> {
         let that = if sees_all { "" } else { " that the account sees" };
         let name = &plan.name;
         for (pattern, &line) in plan.routes.patterns().iter().zip(&plan.lines.patterns) {
-            if !there.iter().any(|database| crate::routes::fits(pattern.as_bytes(), database.as_bytes())) {
+            if !there
+                .iter()
+                .any(|database| crate::routes::WILDCARDS.fit(pattern.as_bytes(), database.as_bytes()))
+            {
                 self.findings.add(line, Wrong, format!("{name}: no database{that} is called {pattern}"));
             }
         }
@@ -294,9 +298,7 @@ impl Check<'_> {
         let Some(here) = &mut self.target else { return Ok(Begun::default()) };
         let name = &plan.name;
         let lock = here.connection.value(format!("SELECT IS_USED_LOCK({})", lock_of(name)))?;
-        let has_table = here.connection.value(
-            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'teak_replicate' AND TABLE_NAME = 'position'",
-        )?;
+        let has_table = here.connection.value(schema::has_table("teak_replicate", "position"))?;
         let position = match has_table {
             Some(_) => here
                 .connection

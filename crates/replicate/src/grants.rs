@@ -1,6 +1,10 @@
 //! What an account may do, as `SHOW GRANTS` tells it, with the roles that are on.
 
+use crate::routes::Wildcards;
 use teak_client::{Connection, Error};
+
+/// Those of names of databases in grants.
+const WILDCARDS: Wildcards = Wildcards { any: b'%', one: b'_', escape: Some(b'\\') };
 
 /// Privileges of the connection's account.
 #[derive(Debug, Default)]
@@ -27,7 +31,7 @@ impl Grants {
         self.0.iter().any(|grant| {
             let is_there = match (&grant.databases, database) {
                 (None, _) => true,
-                (Some(pattern), Some(name)) => fits(pattern.as_bytes(), name.as_bytes()),
+                (Some(pattern), Some(name)) => WILDCARDS.fit(pattern.as_bytes(), name.as_bytes()),
                 (Some(_), None) => false,
             };
             is_there && grant.privileges.iter().any(|one| one == privilege || one.starts_with("ALL"))
@@ -61,17 +65,6 @@ impl Grant {
             }
         }
         characters.as_str().starts_with(".* ").then_some(Grant { privileges, databases: Some(database) })
-    }
-}
-
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    match (pattern, name) {
-        ([], []) => true,
-        ([b'\\', byte, rest @ ..], [first, name @ ..]) => byte == first && fits(rest, name),
-        ([b'%', rest @ ..], _) => (0..=name.len()).any(|at| fits(rest, &name[at..])),
-        ([b'_', rest @ ..], [_, name @ ..]) => fits(rest, name),
-        ([byte, rest @ ..], [first, name @ ..]) => byte == first && fits(rest, name),
-        _ => false,
     }
 }
 

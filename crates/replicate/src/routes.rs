@@ -8,7 +8,7 @@ use teak_sql::quoting::quoted_name;
 use teak_sql::tokens::{Token, Tokens};
 
 /// A server's own, and that of this program: never followed.
-const OWN: [&[u8]; 5] = [b"mysql", b"information_schema", b"performance_schema", b"sys", b"teak_replicate"];
+pub const OWN: [&str; 5] = ["mysql", "information_schema", "performance_schema", "sys", "teak_replicate"];
 
 /// Which databases are followed, and where they go.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +40,7 @@ impl Routes {
         if !self.follows(from.as_bytes()) {
             return Err(format!("rename_databases: {from} is not followed"));
         }
-        if OWN.iter().any(|own| to.as_bytes().eq_ignore_ascii_case(own)) {
+        if OWN.iter().any(|own| to.eq_ignore_ascii_case(own)) {
             return Err(format!("rename_databases: {from} cannot be {to}"));
         }
         if self.renamed.values().any(|other| other == to) {
@@ -52,9 +52,10 @@ impl Routes {
 
     /// Whether a database is followed.
     pub fn follows(&self, database: &[u8]) -> bool {
-        let is_own = OWN.iter().any(|own| database.eq_ignore_ascii_case(own));
+        let is_own = OWN.iter().any(|own| database.eq_ignore_ascii_case(own.as_bytes()));
         let mut patterns = self.patterns.iter().flatten();
-        let is_wanted = self.patterns.is_none() || patterns.any(|pattern| fits(pattern.as_bytes(), database));
+        let is_wanted =
+            self.patterns.is_none() || patterns.any(|pattern| WILDCARDS.fit(pattern.as_bytes(), database));
         !is_own && is_wanted
     }
 
@@ -118,14 +119,34 @@ impl Routes {
     }
 }
 
-/// Whether a name is as a pattern says: `*` is any characters, `?` one.
-pub fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    match (pattern, name) {
-        ([], []) => true,
-        ([b'*', rest @ ..], _) => (0..=name.len()).any(|at| fits(rest, &name[at..])),
-        ([b'?', rest @ ..], [_, name @ ..]) => fits(rest, name),
-        ([first, rest @ ..], [byte, name @ ..]) => first == byte && fits(rest, name),
-        _ => false,
+/// What patterns of names have that does not stand for itself.
+pub struct Wildcards {
+    /// Any characters.
+    pub any: u8,
+    /// One.
+    pub one: u8,
+    /// What is behind it stands for itself.
+    pub escape: Option<u8>,
+}
+
+/// Those of a configuration.
+pub const WILDCARDS: Wildcards = Wildcards { any: b'*', one: b'?', escape: None };
+
+impl Wildcards {
+    /// Whether a name is as a pattern says.
+    pub fn fit(&self, pattern: &[u8], name: &[u8]) -> bool {
+        match (pattern, name) {
+            ([], []) => true,
+            ([escape, byte, rest @ ..], [first, name @ ..]) if Some(*escape) == self.escape => {
+                byte == first && self.fit(rest, name)
+            }
+            ([any, rest @ ..], _) if *any == self.any => {
+                (0..=name.len()).any(|at| self.fit(rest, &name[at..]))
+            }
+            ([one, rest @ ..], [_, name @ ..]) if *one == self.one => self.fit(rest, name),
+            ([byte, rest @ ..], [first, name @ ..]) => byte == first && self.fit(rest, name),
+            _ => false,
+        }
     }
 }
 

@@ -50,10 +50,15 @@ pub fn exists(statement: &str) -> String {
     let name = statement.split_whitespace().nth(5).unwrap_or_default();
     match name.split_once('.') {
         None => format!("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{name}'"),
-        Some((database, table)) => format!(
-            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}' AND TABLE_NAME = '{table}'"
-        ),
+        Some((database, table)) => has_table(database, table),
     }
+}
+
+/// Asks whether a table is there; of both names all is letters of ASCII, digits, `_`, `-` and points.
+pub fn has_table(database: &str, table: &str) -> String {
+    format!(
+        "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{database}' AND TABLE_NAME = '{table}'"
+    )
 }
 
 #[cfg(test)]

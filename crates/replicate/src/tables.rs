@@ -1,13 +1,16 @@
 //! The tables of a server, as its information_schema describes them: columns, keys, foreign keys that cascade.
 
+use crate::routes::OWN;
 use std::collections::{BTreeMap, BTreeSet};
 use teak_client::{Connection, Error, Rows};
 use teak_sql::columns::Column;
 use teak_sql::quoting::literal;
 
-/// What is asked of all tables at once: databases of the server itself are left out.
-const NOT_OWN: &str =
-    "TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys', 'teak_replicate')";
+/// All columns of foreign keys with their rules.
+const FOREIGN_KEYS: &str =
+    "information_schema.REFERENTIAL_CONSTRAINTS r JOIN information_schema.KEY_COLUMN_USAGE k
+            ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME
+            AND k.TABLE_NAME = r.TABLE_NAME AND k.REFERENCED_TABLE_NAME IS NOT NULL";
 
 /// A table.
 #[derive(Debug, Clone)]
@@ -25,9 +28,9 @@ pub struct Table {
     pub is_sequence: bool,
     /// It keeps old versions of its rows.
     pub is_versioned: bool,
-    /// How long its rows are together, and how many there are, about.
+    /// How long its rows are together, about.
     pub bytes: u64,
-    /// See there.
+    /// How many rows there are, about.
     pub rows: u64,
 }
 
@@ -36,7 +39,8 @@ pub type Tables = BTreeMap<(String, String), Table>;
 
 /// Tables, not views, of the databases that are meant, as far as the account sees them.
 pub fn all(connection: &mut Connection, is_meant: &dyn Fn(&str) -> bool) -> Result<Tables, Error> {
-    described(connection, NOT_OWN, is_meant)
+    // Databases of the server itself are left out.
+    described(connection, &format!("TABLE_SCHEMA NOT IN ('{}')", OWN.join("', '")), is_meant)
 }
 
 /// One table; None if the account does not see it.
@@ -72,8 +76,8 @@ fn described(
     }
     let is_mariadb = connection.version().contains("MariaDB");
     let columns = connection.query(format!(
-        "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, IS_NULLABLE,
-            COLUMN_DEFAULT, UPPER(EXTRA), GENERATION_EXPRESSION FROM information_schema.COLUMNS
+        "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), COLUMN_TYPE, CHARACTER_SET_NAME,
+            COLLATION_NAME, IS_NULLABLE, COLUMN_DEFAULT, UPPER(EXTRA), GENERATION_EXPRESSION FROM information_schema.COLUMNS
         WHERE {condition} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
     ))?;
     for mut row in columns {
@@ -84,9 +88,10 @@ fn described(
     }
     // Of a key with a column that is not whole, or with an expression, no column is taken.
     let keys = connection.query(format!(
-        "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART IS NULL AND NULLABLE <> 'YES' AND COLUMN_NAME IS NOT NULL
-            AND INDEX_TYPE = 'BTREE' FROM information_schema.STATISTICS
-        WHERE {condition} AND NON_UNIQUE = 0 ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX"
+        "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME,
+            SUB_PART IS NULL AND NULLABLE <> 'YES' AND COLUMN_NAME IS NOT NULL AND INDEX_TYPE = 'BTREE' FROM information_schema.STATISTICS
+        WHERE {condition} AND NON_UNIQUE = 0
+        ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX"
     ))?;
     // Name, columns, and whether they can be taken.
     type Index = (String, Vec<String>, bool);
@@ -127,13 +132,10 @@ pub struct Reference {
 
 /// All columns of foreign keys.
 pub fn references(connection: &mut Connection) -> Result<Vec<Reference>, Error> {
-    let rows = connection.query(
+    let rows = connection.query(format!(
         "SELECT r.CONSTRAINT_SCHEMA, r.TABLE_NAME, k.REFERENCED_TABLE_SCHEMA, r.REFERENCED_TABLE_NAME, k.COLUMN_NAME,
-            r.UPDATE_RULE NOT IN ('RESTRICT', 'NO ACTION')
-        FROM information_schema.REFERENTIAL_CONSTRAINTS r JOIN information_schema.KEY_COLUMN_USAGE k
-            ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME
-        WHERE k.REFERENCED_TABLE_NAME IS NOT NULL",
-    )?;
+            r.UPDATE_RULE NOT IN ('RESTRICT', 'NO ACTION') FROM {FOREIGN_KEYS}"
+    ))?;
     let reference = |row: Vec<String>| {
         let [child, table, parent, parents, column, changes] = row.try_into().unwrap_or_default();
         Reference {
@@ -153,17 +155,15 @@ pub fn cascades(
     is_meant: &dyn Fn(&str) -> bool,
     rename: &dyn Fn(&str) -> String,
 ) -> Result<BTreeSet<String>, Error> {
-    let rows = connection.query(
+    let rows = connection.query(format!(
         "SELECT r.CONSTRAINT_SCHEMA, r.TABLE_NAME, k.REFERENCED_TABLE_SCHEMA, r.REFERENCED_TABLE_NAME,
-            GROUP_CONCAT(k.COLUMN_NAME ORDER BY k.ORDINAL_POSITION), GROUP_CONCAT(k.REFERENCED_COLUMN_NAME ORDER BY k.ORDINAL_POSITION),
-            r.UPDATE_RULE, r.DELETE_RULE
-        FROM information_schema.REFERENTIAL_CONSTRAINTS r JOIN information_schema.KEY_COLUMN_USAGE k
-            ON k.CONSTRAINT_SCHEMA = r.CONSTRAINT_SCHEMA AND k.CONSTRAINT_NAME = r.CONSTRAINT_NAME AND k.TABLE_NAME = r.TABLE_NAME
-        WHERE k.REFERENCED_TABLE_NAME IS NOT NULL
-            AND NOT (r.UPDATE_RULE IN ('RESTRICT', 'NO ACTION') AND r.DELETE_RULE IN ('RESTRICT', 'NO ACTION'))
+            GROUP_CONCAT(k.COLUMN_NAME ORDER BY k.ORDINAL_POSITION),
+            GROUP_CONCAT(k.REFERENCED_COLUMN_NAME ORDER BY k.ORDINAL_POSITION), r.UPDATE_RULE, r.DELETE_RULE
+        FROM {FOREIGN_KEYS}
+        WHERE NOT (r.UPDATE_RULE IN ('RESTRICT', 'NO ACTION') AND r.DELETE_RULE IN ('RESTRICT', 'NO ACTION'))
         GROUP BY r.CONSTRAINT_SCHEMA, r.TABLE_NAME, r.CONSTRAINT_NAME, k.REFERENCED_TABLE_SCHEMA, r.REFERENCED_TABLE_NAME,
-            r.UPDATE_RULE, r.DELETE_RULE",
-    )?;
+            r.UPDATE_RULE, r.DELETE_RULE"
+    ))?;
     let texts = texts(rows).filter(|row| is_meant(&row[0])).map(|row| {
         let [child, table, parent, parents, columns, referenced, update, delete] =
             row.try_into().unwrap_or_default();

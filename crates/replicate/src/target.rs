@@ -453,11 +453,7 @@ impl<'p> Target<'p> {
 
     /// Whether it is there: what was to rename it was not carried out.
     pub fn has_mark(&mut self) -> Result<bool, Failure> {
-        let there = format!(
-            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'teak_replicate' AND TABLE_NAME = '{}.0'",
-            self.source
-        );
-        let there = self.connection.value(there);
+        let there = self.connection.value(schema::has_table("teak_replicate", &format!("{}.0", self.source)));
         Ok(there.map_err(|error| Failure::of_target(&error, || "a table as a mark".into()))?.is_some())
     }
 
