@@ -32,6 +32,10 @@ use super::holes::Holes;
 use super::space::HEADER_BYTES;
 use super::{BlockAddress, Unit, SECTOR_BYTES};
 
+/// Small extents that are written together go to free ranges of at least this many bytes: with smaller ones the kernel
+/// would have to read the pages that it gets parts of.
+const LEAST_RUN_BYTES: u64 = 16 << 10;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Allocated; the bytes are not in the file yet.
@@ -183,14 +187,43 @@ impl Books {
 
     /// Gives an extent of `bytes` to one holder: its offset and birth. `None` until the map has been read.
     pub fn allocate(&mut self, bytes: u64, lifetime: Lifetime) -> Option<(u64, u64)> {
-        let allocator = self.allocator.as_mut()?;
-        let offset = match self.new_behind {
-            Some(least) => allocator.allocate_behind(least, bytes),
-            None => match self.preferred_below {
-                Some(limit) => allocator.allocate_near(limit, bytes),
-                None => allocator.allocate(bytes),
-            },
-        };
+        let offset = self.find_room(bytes)?;
+        Some((offset, self.enter(offset, bytes, lifetime)))
+    }
+
+    /// Gives extents of so many bytes each to one holder each, side by side as far as there is room for it: offset and
+    /// birth of each. `None` until the map has been read.
+    pub fn allocate_together(&mut self, mut sizes: &[u64], lifetime: Lifetime) -> Option<Vec<(u64, u64)>> {
+        let mut extents = Vec::with_capacity(sizes.len());
+        while !sizes.is_empty() {
+            let (count, bytes) = self.run_of(sizes)?;
+            let mut next = self.find_room(bytes)?;
+            for &bytes in &sizes[..count] {
+                extents.push((next, self.enter(next, bytes, lifetime)));
+                next += bytes;
+            }
+            sizes = &sizes[count..];
+        }
+        Some(extents)
+    }
+
+    /// How many of `sizes` are to lie side by side, and what they take: as many as the largest free range holds, if it
+    /// is worth it; else all, as there is room behind the end.
+    fn run_of(&self, sizes: &[u64]) -> Option<(usize, u64)> {
+        let largest =
+            self.allocator.as_ref()?.largest(LEAST_RUN_BYTES).next().map_or(u64::MAX, |range| range.1);
+        let (mut count, mut bytes) = (0, 0);
+        for size in sizes {
+            if bytes + size > largest && count > 0 {
+                break;
+            }
+            (count, bytes) = (count + 1, bytes + size);
+        }
+        Some((count, bytes))
+    }
+
+    /// Gives the extent at `offset`, which was free, to one holder; its birth.
+    fn enter(&mut self, offset: u64, bytes: u64, lifetime: Lifetime) -> u64 {
         debug_assert!(offset >= HEADER_BYTES && bytes > 0, "{bytes} bytes at {offset}");
         debug_assert!(!self.holders.contains_key(&offset), "the new extent at {offset} has a holder already");
         self.holes.filled(offset, bytes);
@@ -198,7 +231,16 @@ impl Books {
         let before = self.tracked.insert(offset, tracked);
         debug_assert!(before.is_none(), "the new extent at {offset} was {before:?}");
         self.hold(offset);
-        Some((offset, self.next))
+        self.next
+    }
+
+    fn find_room(&mut self, bytes: u64) -> Option<u64> {
+        let allocator = self.allocator.as_mut()?;
+        Some(match (self.new_behind, self.preferred_below) {
+            (Some(least), _) => allocator.allocate_behind(least, bytes),
+            (None, Some(limit)) => allocator.allocate_near(limit, bytes),
+            (None, None) => allocator.allocate(bytes),
+        })
     }
 
     /// The bytes are in the file: from now on the extent lives as its lifetime says.

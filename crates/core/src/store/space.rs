@@ -250,6 +250,25 @@ impl Space {
         Ok(())
     }
 
+    /// The same for blocks that were prepared together: those that lie side by side with one write.
+    pub fn write_together(&self, blocks: &[PreparedBlock]) -> Result<()> {
+        let follows = |a: &PreparedBlock, b: &PreparedBlock| {
+            a.address().offset + a.extent().occupied_bytes() == b.address().offset
+        };
+        for run in blocks.chunk_by(follows) {
+            let start = run[0].address().offset;
+            let mut bytes = Vec::new();
+            for block in run {
+                bytes.resize((block.address().offset - start) as usize, 0);
+                bytes.extend_from_slice(&block.stored);
+            }
+            self.write_at(start, &bytes)?;
+        }
+        let mut books = self.books.lock();
+        blocks.iter().for_each(|block| books.written(block.address().offset));
+        Ok(())
+    }
+
     /// The extent that a durable structure, or one in memory, names.
     pub fn adopt(self: &Arc<Self>, at: BlockAddress) -> Arc<Extent> {
         self.books.lock().hold(at.offset);

@@ -36,6 +36,27 @@ impl Space {
         self.place_packed(lifetime, raw.len(), packer.into().pack(raw, cuts)?)
     }
 
+    /// [`Space::prepare_for`] of many small blocks, whose extents lie side by side where they can, for
+    /// [`Space::write_together`].
+    pub fn prepare_together<'a>(
+        self: &Arc<Self>,
+        lifetime: Lifetime,
+        blocks: impl Iterator<Item = &'a [u8]>,
+        packer: impl Into<Packer>,
+    ) -> Result<Vec<PreparedBlock>> {
+        let packer = packer.into();
+        let packed: Vec<(usize, Packed)> =
+            blocks.map(|raw| Ok((raw.len(), packer.pack(raw, &[])?))).collect::<Result<_>>()?;
+        let occupied = |packed: &Packed| self.unit.occupied(packed.stored.len() as u64, packed.compression);
+        let sizes: Vec<u64> = packed.iter().map(|(_, packed)| occupied(packed)).collect();
+        let extents = self.loaded_books()?.allocate_together(&sizes, lifetime);
+        let extents = extents.ok_or_else(|| self.unknown_room())?;
+        let placed = |((raw_bytes, packed), (offset, born)): ((usize, Packed), _)| {
+            self.placed(packed, raw_bytes as u32, offset, born)
+        };
+        Ok(packed.into_iter().zip(extents).map(placed).collect())
+    }
+
     /// The same for a large value, in a private extent.
     pub fn prepare_value(self: &Arc<Self>, value: &[u8], packer: &Packer) -> Result<PreparedBlock> {
         self.place_packed(Lifetime::Private, value.len(), packer.pack_value(value, &self.doubts)?)
@@ -47,20 +68,27 @@ impl Space {
         raw_bytes: usize,
         packed: Packed,
     ) -> Result<PreparedBlock> {
-        let Packed { stored, compression, in_parts, dictionary } = packed;
         let raw_bytes = u32::try_from(raw_bytes).map_err(|_| Error::TooLarge {
             what: "block",
             bytes: raw_bytes as u64,
             maximum: u64::from(u32::MAX),
         })?;
-        let checksum = checksum(&stored);
-        let (offset, born) = self
-            .loaded_books()?
-            .allocate(self.unit.occupied(stored.len() as u64, compression), lifetime)
-            .ok_or_else(|| Error::corrupt(self.path(), 0, "free space is not known"))?;
-        let stored_bytes = stored.len() as u32;
+        let occupied = self.unit.occupied(packed.stored.len() as u64, packed.compression);
+        let room = self.loaded_books()?.allocate(occupied, lifetime);
+        let (offset, born) = room.ok_or_else(|| self.unknown_room())?;
+        Ok(self.placed(packed, raw_bytes, offset, born))
+    }
+
+    fn unknown_room(&self) -> Error {
+        Error::corrupt(self.path(), 0, "free space is not known")
+    }
+
+    /// What is to be written to the extent at `offset`, which it has got.
+    fn placed(self: &Arc<Self>, packed: Packed, raw_bytes: u32, offset: u64, born: u64) -> PreparedBlock {
+        let Packed { stored, compression, in_parts, dictionary } = packed;
+        let (checksum, stored_bytes) = (checksum(&stored), stored.len() as u32);
         let address =
             BlockAddress { offset, stored_bytes, raw_bytes, checksum, compression, in_parts, dictionary };
-        Ok(PreparedBlock { extent: Arc::new(Extent::new(self.clone(), address, born)), stored })
+        PreparedBlock { extent: Arc::new(Extent::new(self.clone(), address, born)), stored }
     }
 }
