@@ -216,7 +216,7 @@ impl Checkpointer {
         let Superblock { engine_id, features, checkpoint, .. } = *newest;
         let newest = AtomicU64::new(checkpoint);
         let knows_frames = features.has(Features::FRAMES);
-        let features = features.with(Features::FRAMES);
+        let features = features.with(Features::OURS);
         let checkpointer = Checkpointer {
             superblock,
             spare,

@@ -444,7 +444,7 @@ fn create(
         next_space: SYSTEM_SPACE + 1,
         directory: None,
         system_map: None,
-        features: Features::FRAMES,
+        features: Features::OURS,
         read_from: Release::READS_OURS,
         clean: true,
     };

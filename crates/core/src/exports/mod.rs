@@ -11,7 +11,8 @@
 //!  | "TEAKEXPT" | version | bytes of the        | bytes of the   | XXH3-64 of the          | XXH3-64 of bytes    |
 //!  |            | 1 (u32) | description (u32)   | blocks (u64)   | description             | 0 to 31             |
 //!  | description | blocks one after the other: the dictionaries of the trees, then each tree, depth first, a large
-//!  |             | value behind the leaf that names it, or that is the first to name a value of its bundle
+//!  |             | value behind the leaf that names it, or that is the first to name a value of its bundle; a patch
+//!  |             | in front of its leaf
 //!
 //! description: counter u64 | definition | meta | digest | trees u16 | for each tree:
 //!              block size u32 | 0 or 1: dictionary (number u16, address 27) | 0 or 1: root (63)
@@ -33,8 +34,10 @@ use crate::tree::block::blob::BlobAddress;
 use std::collections::HashSet;
 
 const MAGIC: &[u8; 8] = b"TEAKEXPT";
-/// The newest; of a table that has leaves in frames.
-const VERSION: u32 = 2;
+/// The newest; of a table that has leaves with patches.
+const VERSION: u32 = 3;
+/// Of one that has none, but leaves in frames.
+const VERSION_WITHOUT_PATCHES: u32 = 2;
 /// Of any other, so that builds that do not know frames can import it.
 const VERSION_WITHOUT_FRAMES: u32 = 1;
 const HEADER_BYTES: u64 = 40;

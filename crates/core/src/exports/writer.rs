@@ -2,6 +2,7 @@
 
 use super::{
     BundlesMet, Description, HEADER_BYTES, MAGIC, MAX_DESCRIPTION_BYTES, VERSION, VERSION_WITHOUT_FRAMES,
+    VERSION_WITHOUT_PATCHES,
 };
 use crate::file::File;
 use crate::finding::Findings;
@@ -26,6 +27,7 @@ struct Blocks<'a> {
     bundles: BundlesMet,
     rows: u64,
     has_frames: bool,
+    has_patches: bool,
     watch: Watch<'a>,
 }
 
@@ -42,7 +44,17 @@ pub fn write(
     target.set_len(0)?;
     let bundles = BundlesMet::default();
     let (buffer, position) = (Vec::new(), begin);
-    let mut blocks = Blocks { space, target, buffer, position, bundles, rows: 0, has_frames: false, watch };
+    let mut blocks = Blocks {
+        space,
+        target,
+        buffer,
+        position,
+        bundles,
+        rows: 0,
+        has_frames: false,
+        has_patches: false,
+        watch,
+    };
     let mut findings = Findings::default();
     for (number, address) in description.trees.iter().filter_map(|tree| tree.dictionary) {
         space.know_dictionary(number, address, None);
@@ -74,7 +86,11 @@ pub fn write(
     target.write_at(HEADER_BYTES, &described)?;
     target.sync()?;
     let mut header = MAGIC.to_vec();
-    let version = if blocks.has_frames { VERSION } else { VERSION_WITHOUT_FRAMES };
+    let version = match (blocks.has_patches, blocks.has_frames) {
+        (true, _) => VERSION,
+        (false, true) => VERSION_WITHOUT_PATCHES,
+        (false, false) => VERSION_WITHOUT_FRAMES,
+    };
     header.extend_from_slice(&version.to_le_bytes());
     header.extend_from_slice(&length.to_le_bytes());
     header.extend_from_slice(&block_bytes.to_le_bytes());
@@ -108,6 +124,11 @@ impl Blocks<'_> {
 
 impl ImageVisitor for Blocks<'_> {
     fn extent(&mut self, at: &BlockAddress) -> Result<()> {
+        self.copy(at)
+    }
+
+    fn patch(&mut self, at: &BlockAddress) -> Result<()> {
+        self.has_patches = true;
         self.copy(at)
     }
 

@@ -93,6 +93,28 @@ fn assert_sound(engine: &Engine) {
 }
 
 #[test]
+fn a_table_whose_leaves_have_patches_arrives_with_them() {
+    let (fs, engine) = source(30);
+    let table = engine.open_table("t").unwrap();
+    engine.checkpoint().unwrap();
+    for row in (40..3000u32).step_by(150) {
+        let mut txn = engine.begin(Isolation::Repeatable);
+        let op = if row % 4 == 0 { WriteOp::Delete } else { WriteOp::Update(b"changed") };
+        txn.write(table.tree(0), &row.to_be_bytes(), op).unwrap();
+        txn.commit().unwrap();
+    }
+    engine.checkpoint().unwrap();
+    export(&engine).unwrap();
+    let bytes = bytes_of(&fs);
+    assert_eq!(bytes[8..12], [3, 0, 0, 0]);
+    let (other_fs, other) = target(31);
+    bring(&other_fs, &bytes);
+    import(&other).unwrap();
+    assert_eq!(content(&other, "u"), content(&engine, "t"));
+    assert_sound(&other);
+}
+
+#[test]
 fn a_table_comes_to_an_engine_with_other_numbers_as_it_was() {
     let (from, engine) = source(1);
     export(&engine).unwrap();

@@ -14,7 +14,7 @@ const FORBID_READING: u32 = 0x0000_ff00;
 /// Who does not know one of these must not write them.
 const FORBID_WRITING: u32 = 0x00ff_0000;
 /// Those that this build knows.
-const KNOWN: u32 = Features::FRAMES.0;
+const KNOWN: u32 = Features::OURS.0;
 
 /// The features that files of an engine have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,6 +24,10 @@ impl Features {
     /// Leaves in frames: blocks whose addresses say that they are in parts, and of a version that has frames. Needed
     /// for reading.
     pub const FRAMES: Features = Features(1 << 8);
+    /// Patches of leaves: inner pages that name what has changed in a leaf beside its block. Needed for reading.
+    pub const PATCHES: Features = Features(1 << 9);
+    /// All that this build writes.
+    pub const OURS: Features = Features(Features::FRAMES.0 | Features::PATCHES.0);
 
     /// These and `others`.
     pub fn with(self, others: Features) -> Features {

@@ -234,9 +234,9 @@ fn an_unknown_feature_forbids_reading_or_writing() {
         "{text}"
     );
 
-    with_feature(5, 9).write_next(&FS, &path).unwrap();
+    with_feature(5, 10).write_next(&FS, &path).unwrap();
     let text = Superblock::read_newest(&FS, &path).unwrap_err().to_string();
-    assert!(text.contains("feature 9") && text.contains("Teak 2.3.1 or newer is needed; nothing"), "{text}");
+    assert!(text.contains("feature 10") && text.contains("Teak 2.3.1 or newer is needed; nothing"), "{text}");
     assert!(superblock(6).write_next(&FS, &path).is_err(), "nothing is written over it");
 }
 
