@@ -109,7 +109,8 @@ fn table(engine: &Engine, name: &str, files: &mut Files<'_>, out: &mut dyn Write
         let tree = (0..opened.trees()).find(|&tree| opened.tree(tree).id() == range.tree);
         let high = range.high.as_ref().map_or("the end".to_string(), |high| hex(high));
         let tree = tree.map_or("?".to_string(), |tree| tree.to_string());
-        writeln!(out, "  tree {tree} of {name}, keys {} to {high}: {}", hex(&range.low), range.error)?;
+        let older = if range.is_older { "without their latest changes: " } else { "" };
+        writeln!(out, "  tree {tree} of {name}, keys {} to {high}: {older}{}", hex(&range.low), range.error)?;
     }
     if let Some(error) = &failed {
         writeln!(out, "  {name}: {error}")?;

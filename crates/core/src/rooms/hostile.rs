@@ -12,11 +12,12 @@ use crate::catalog::{Link, TableRecord};
 use crate::checkpoint::direct::DirectBlock;
 use crate::log::{hostile::unpack, CounterChange, LogRecord, Op, OpKind, RedoBuffer};
 use crate::options::{Compression, Packing};
-use crate::store::{hostile as store, in_parts, BlockAddress, Dictionary, Training, TreeRoot};
+use crate::store::{hostile as store, in_parts, BlockAddress, ChildAddress, Dictionary, Training, TreeRoot};
 use crate::tree::block::blob::{Blob, BlobAddress, Member};
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::hostile::{by_columns, in_frames, read_packed};
 use crate::tree::block::{large_values, Block, Value};
+use crate::tree::PatchBlock;
 use crate::values::deflated::{inflate, Recipe};
 use crate::values::{self, bundle::Content};
 use crate::{TreeSpec, WriteOp};
@@ -96,12 +97,21 @@ fn block(bytes: &[u8]) {
         assert!(block.lower_bound(&key) > i);
         if let Value::Inline(value) = block.value(i) {
             // Of an inner page it is a child's address.
-            let _ = BlockAddress::decode(value);
+            let _ = ChildAddress::decode(value);
         }
     }
     assert_eq!(block.lower_bound(b""), 0);
+    patch(bytes, &block);
     let again = Block::parse_spilled(block.bytes().to_vec(), block.blobs().into());
     assert!(again.is_ok_and(|again| again.len() == block.len()));
+}
+
+/// The same as a patch of itself.
+fn patch(bytes: &[u8], block: &Block) {
+    let Ok(changes) = PatchBlock::parse(bytes.to_vec()) else { return };
+    let mut left = 0;
+    changes.each(|_, value| left += usize::from(value.is_some()));
+    assert_eq!(changes.applied_to(block).len(), left);
 }
 
 /// A record of the log, compressed or not, and what its operations name.

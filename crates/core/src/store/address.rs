@@ -7,6 +7,10 @@
 //! BlockAddress, 27 bytes, little-endian
 //!  0        8          12        16         24            25           27
 //!  | offset | stored   | raw     | checksum | compression | dictionary |
+//! ChildAddress, 27 or 54 bytes
+//!  0              27               54
+//!  | BlockAddress | BlockAddress   |
+//!  |              | of the patch   |
 //! TreeRoot, 63 bytes
 //!  0              27       31        39       47             55          63
 //!  | BlockAddress | height | entries | leaves | stored bytes | raw bytes |
@@ -99,6 +103,40 @@ impl BlockAddress {
     }
 }
 
+/// What an inner page says of one of its children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChildAddress {
+    /// The page or leaf.
+    pub block: BlockAddress,
+    /// What has changed in a leaf since its block was written, if anything has.
+    pub patch: Option<BlockAddress>,
+}
+
+impl From<BlockAddress> for ChildAddress {
+    fn from(block: BlockAddress) -> ChildAddress {
+        ChildAddress { block, patch: None }
+    }
+}
+
+impl ChildAddress {
+    /// One address, or two.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = self.block.encode().to_vec();
+        out.extend(self.patch.iter().flat_map(BlockAddress::encode));
+        out
+    }
+
+    /// Reads what [`ChildAddress::encode`] wrote; `None` for anything else.
+    pub fn decode(bytes: &[u8]) -> Option<ChildAddress> {
+        let block = BlockAddress::decode(bytes)?;
+        let patch = match &bytes[BlockAddress::ENCODED_BYTES..] {
+            [] => None,
+            rest => Some(BlockAddress::decode(rest).filter(|_| rest.len() == BlockAddress::ENCODED_BYTES)?),
+        };
+        Some(ChildAddress { block, patch })
+    }
+}
+
 /// Names the root block of a tree as of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeRoot {
@@ -167,6 +205,9 @@ mod tests {
             let in_parts = parts && matches!(kind, 1 | 2);
             let address = BlockAddress { offset: unit * SMALLEST_UNIT, stored_bytes: stored, raw_bytes, checksum, compression, in_parts, dictionary };
             prop_assert_eq!(BlockAddress::decode(&address.encode()), Some(address));
+            for child in [ChildAddress::from(address), ChildAddress { block: address, patch: Some(address) }] {
+                prop_assert_eq!(ChildAddress::decode(&child.encode()), Some(child));
+            }
             let root = TreeRoot { address, height, entries, leaves, stored_bytes: entries / 2, raw_bytes: entries };
             prop_assert_eq!(TreeRoot::decode(&root.encode()), Some(root));
         }
@@ -174,6 +215,7 @@ mod tests {
         #[test]
         fn decoding_any_bytes_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             BlockAddress::decode(&bytes);
+            ChildAddress::decode(&bytes);
             TreeRoot::decode(&bytes);
         }
     }

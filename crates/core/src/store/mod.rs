@@ -7,7 +7,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `address.rs` | [`BlockAddress`] and [`TreeRoot`]: how a parent names a block |
+//! | `address.rs` | [`BlockAddress`], [`ChildAddress`] and [`TreeRoot`]: how a parent names a block |
 //! | `compression.rs` | bytes to stored bytes and back |
 //! | `parts.rs` | the same of a block in parts, each by itself |
 //! | `recompression.rs` | the same for large values that are deflate streams |
@@ -53,7 +53,7 @@ mod superblock;
 mod tests;
 mod twin;
 
-pub use address::{BlockAddress, TreeRoot};
+pub use address::{BlockAddress, ChildAddress, TreeRoot};
 pub use bundles::{BundleUse, ThinnedBundle};
 pub use check::{FreeSpace, NamedExtent};
 pub use compression::is_dense;

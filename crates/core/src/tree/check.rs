@@ -10,6 +10,7 @@
 
 use super::block::{Block, Value};
 use super::leaf::care::Care;
+use super::leaf::lifecycle::FileCopy;
 use super::leaf::node::{InnerView, Node};
 use super::leaf::{Base, Image, Leaf, LeafView};
 use super::storing::tree::Tree;
@@ -256,8 +257,8 @@ impl Tree {
             leaves += 1;
             let state = leaf.latch();
             let newest = state.copies.newest();
-            let sizes = newest.map_or((0, 0), |image| image.sizes());
-            let image = state.copies.durable().cloned();
+            let sizes = newest.map_or((0, 0), FileCopy::sizes);
+            let copy = state.copies.durable().cloned();
             drop(state);
             stored_bytes += sizes.0;
             raw_bytes += sizes.1;
@@ -277,7 +278,7 @@ impl Tree {
             expect(leaf.marks.has(Care::Remove) || leaf.vacancy.is_occupied(), "a vacant leaf is in no list");
             let is_stored = self.is_logged();
             if is_stored && !leaf.marks.has(Care::Write) && high.as_ref().is_none_or(|high| *high > from) {
-                let agrees = self.disk_agrees(&node, leaf, &view, image)?;
+                let agrees = self.disk_agrees(&node, leaf, &view, copy)?;
                 expect(agrees, "no checkpoint would write a leaf of which the disk has another content");
             }
             match high {
@@ -300,13 +301,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether `image` has what is committed of the leaf.
+    /// Whether `copy` has what is committed of the leaf.
     fn disk_agrees(
         &self,
         node: &Arc<Node>,
         leaf: &Leaf,
         view: &Held<LeafView>,
-        image: Option<Arc<Image>>,
+        copy: Option<FileCopy>,
     ) -> Result<bool> {
         let reader = Reader::at(Timestamp::MAX);
         let base = leaf.base_for(node, view, &reader)?;
@@ -315,8 +316,12 @@ impl Tree {
             &Content { horizon: view.horizon, base: &base, delta: &delta, history: None },
             &reader,
         );
-        let Some(image) = image else { return Ok(now.is_empty()) };
-        Ok(same_entries(&now, &*leaf.read_base(&Base::Stored(image))?))
+        let Some(copy) = copy else { return Ok(now.is_empty()) };
+        let block = leaf.read_base(&Base::Stored(copy.image))?;
+        Ok(match copy.patch {
+            Some(patch) => same_entries(&now, &patch.read()?.applied_to(&block)),
+            None => same_entries(&now, &block),
+        })
     }
 }
 

@@ -11,9 +11,10 @@ pub use parts::{check_image_shared, SharedVisitor};
 use super::block::blob::{Blob, BlobAddress};
 use super::block::{self, Block, Value};
 use super::leaf::node::MAX_CHILDREN;
+use super::leaf::patch::PatchBlock;
 use crate::finding::{Finding, Findings};
 use crate::slabs::Buffer;
-use crate::store::{BlockAddress, Space, TreeRoot};
+use crate::store::{BlockAddress, ChildAddress, Space, TreeRoot};
 use crate::types::TreeId;
 use crate::Result;
 use std::sync::Arc;
@@ -25,6 +26,10 @@ const HIGHEST: u32 = 24;
 pub trait ImageVisitor {
     /// The image names this extent: a page or a leaf, which is read next.
     fn extent(&mut self, at: &BlockAddress) -> Result<()>;
+    /// Likewise the patch of a leaf, which comes before that.
+    fn patch(&mut self, at: &BlockAddress) -> Result<()> {
+        self.extent(at)
+    }
     /// The stored bytes of the extent that was named last, if the visitor has read them, and their checksum is right:
     /// they are not read again.
     fn take_stored(&mut self) -> Option<Vec<u8>> {
@@ -69,7 +74,7 @@ struct Sums {
 }
 
 /// The children of an inner page and the least key of each.
-type Children = Vec<(Vec<u8>, BlockAddress)>;
+type Children = Vec<(Vec<u8>, ChildAddress)>;
 
 /// Reads the image of `tree` in `space` that `root` leads to: bounds, levels, sums, checksums of pages and leaves.
 /// Large values are named to the visitor, and not read.
@@ -82,7 +87,7 @@ pub fn check_image(
 ) -> Result<()> {
     let mut walk = Walk { space, tree, findings, visitor, sums: Sums::default() };
     if walk.is_possible(root) {
-        walk.node(&root.address, root.height, &[], None)?;
+        walk.node(&root.address.into(), root.height, &[], None)?;
         walk.compare(root);
     }
     Ok(())
@@ -91,6 +96,11 @@ pub fn check_image(
 impl Sums {
     fn add_leaf(&mut self, at: &BlockAddress) {
         self.leaves += 1;
+        self.stored_bytes += u64::from(at.stored_bytes);
+        self.raw_bytes += u64::from(at.raw_bytes);
+    }
+
+    fn add_patch(&mut self, at: &BlockAddress) {
         self.stored_bytes += u64::from(at.stored_bytes);
         self.raw_bytes += u64::from(at.raw_bytes);
     }
@@ -152,7 +162,61 @@ impl Walk<'_> {
     }
 
     /// Whether all was as it should be.
-    fn node(&mut self, at: &BlockAddress, height: u32, low: &[u8], high: Option<&[u8]>) -> Result<bool> {
+    fn node(&mut self, at: &ChildAddress, height: u32, low: &[u8], high: Option<&[u8]>) -> Result<bool> {
+        let ChildAddress { block, patch } = at;
+        if height > 0 && patch.is_some() {
+            self.fault(block, "a patch of an inner page");
+        }
+        match patch {
+            Some(patch) if height == 0 => self.patched_leaf(block, patch, low, high),
+            _ => self.block(block, height, low, high, None),
+        }
+    }
+
+    /// The patch comes first: the rows of the leaf are those of both.
+    fn patched_leaf(
+        &mut self,
+        block: &BlockAddress,
+        patch: &BlockAddress,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> Result<bool> {
+        let mut changes = None;
+        let mut whole = true;
+        match self.visitor.knows(patch) {
+            true => self.sums.partial = true,
+            false => {
+                self.visitor.patch(patch)?;
+                changes = self.read_as(patch, &|raw| PatchBlock::parse(raw))?;
+                whole = changes.as_ref().is_some_and(|changes| self.patch(patch, changes, low, high));
+                if whole {
+                    self.visitor.whole(patch, false);
+                }
+            }
+        }
+        Ok(self.block(block, 0, low, high, changes.as_ref())? && whole)
+    }
+
+    /// Whether the changes are those of a leaf of these keys.
+    fn patch(&mut self, at: &BlockAddress, changes: &PatchBlock, low: &[u8], high: Option<&[u8]>) -> bool {
+        self.sums.add_patch(at);
+        let (least, greatest) = changes.bounds();
+        let fits = *least >= *low && high.is_none_or(|high| *greatest < *high);
+        if !fits {
+            self.fault(at, "a patch has keys outside of the bounds of its leaf");
+        }
+        fits
+    }
+
+    /// The same of a page, or of a leaf with these changes.
+    fn block(
+        &mut self,
+        at: &BlockAddress,
+        height: u32,
+        low: &[u8],
+        high: Option<&[u8]>,
+        changes: Option<&PatchBlock>,
+    ) -> Result<bool> {
         if self.visitor.knows(at) {
             self.sums.partial = true;
             return Ok(true);
@@ -163,7 +227,7 @@ impl Walk<'_> {
         }
         let Some(block) = self.read(at)? else { return Ok(false) };
         let (whole, leads_on) = match height {
-            0 => (self.leaf(at, &block, low, high)?, !block.blobs().is_empty()),
+            0 => (self.leaf(at, &block, low, high, changes)?, !block.blobs().is_empty()),
             _ => (self.page(at, &block, height, low, high)?, true),
         };
         if whole {
@@ -203,7 +267,7 @@ impl Walk<'_> {
             page.key_into(i, &mut key);
             match page.value(i) {
                 Value::Inline([]) if i > 0 && i + 1 == page.len() => fence = Some(key),
-                Value::Inline(bytes) => match BlockAddress::decode(bytes) {
+                Value::Inline(bytes) => match ChildAddress::decode(bytes) {
                     Some(address) => children.push((key, address)),
                     None => return self.broken(at, "an inner page with an impossible address"),
                 },
@@ -242,7 +306,14 @@ impl Walk<'_> {
         Ok(whole)
     }
 
-    fn leaf(&mut self, at: &BlockAddress, block: &Block, low: &[u8], high: Option<&[u8]>) -> Result<bool> {
+    fn leaf(
+        &mut self,
+        at: &BlockAddress,
+        block: &Block,
+        low: &[u8],
+        high: Option<&[u8]>,
+        changes: Option<&PatchBlock>,
+    ) -> Result<bool> {
         let mut whole = true;
         self.sums.add_leaf(at);
         if let Some(last) = block.len().checked_sub(1) {
@@ -260,7 +331,10 @@ impl Walk<'_> {
                 None => return Ok(self.broken(at, "a large value without an address").unwrap_or(false)),
             }
         }
-        self.visitor.rows(block)?;
+        match changes {
+            Some(changes) => self.visitor.rows(&changes.applied_to(block))?,
+            None => self.visitor.rows(block)?,
+        }
         Ok(whole)
     }
 }

@@ -40,6 +40,8 @@ pub use check_image::{check_image, check_image_shared, each_row, ImageVisitor, S
 #[cfg(test)]
 pub(crate) use leaf::care::Care;
 pub(crate) use leaf::node::Node;
+#[cfg(any(test, feature = "rooms"))]
+pub(crate) use leaf::patch::PatchBlock;
 pub use read::cursor::TreeCursor;
 pub use read::listing::Listed;
 pub use read::window::Window;

@@ -30,6 +30,7 @@ mod old_snapshots;
 mod packed;
 mod packs;
 mod pages;
+mod patches;
 mod refusals;
 mod rewrites;
 #[cfg(feature = "schedules")]

@@ -75,7 +75,7 @@ fn checks_of_structures_and_files_find_nothing_in_a_sound_engine_and_what_was_da
     let findings = engine.check_everything(&mut |_| Ok(())).unwrap();
     assert!(findings.is_empty(), "{findings}");
     let node = table.tree(1).find_leaf(&key(u32::MAX - 1500)).unwrap();
-    let at = *node.leaf().unwrap().latch().copies.durable().unwrap().extent.address();
+    let at = *node.leaf().unwrap().latch().copies.durable().unwrap().image.extent.address();
     drop((node, table));
     engine.close().unwrap();
     drop(engine);

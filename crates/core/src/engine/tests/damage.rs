@@ -288,7 +288,7 @@ fn a_table_stays_open_while_the_log_names_blocks_that_no_image_is_known_to_have(
     assert!(!table.tree(0).awaits_checkpoint(), "the next checkpoint has it");
 }
 
-fn force(fs: &SimulatedFileSystem, force_recovery: ForceRecovery) -> (Result<Engine>, Arc<Told>) {
+pub(super) fn force(fs: &SimulatedFileSystem, force_recovery: ForceRecovery) -> (Result<Engine>, Arc<Told>) {
     let told = Arc::new(Told::default());
     // Nothing that tests simulate lasts in the system's own directory.
     let temp_dir = PathBuf::from("/tmp-of-the-test");

@@ -21,6 +21,7 @@ mod log_copy;
 mod many_tables;
 mod online;
 mod packing;
+mod patches;
 mod rebuild;
 mod recompressed;
 mod replay;

@@ -41,6 +41,7 @@ mod transpose;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
@@ -103,14 +104,14 @@ pub struct Block {
 
 /// Tells a block in memory from all others that there are or were: to know it again takes no part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockNumber(u64);
+pub struct BlockNumber(NonZeroU64);
 
 impl BlockNumber {
     fn next() -> BlockNumber {
         // Some microseconds of work are in each block: all threads may share it.
         static LAST: AtomicU64 = AtomicU64::new(0);
         // Relaxed: only that no two are the same matters.
-        BlockNumber(LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+        BlockNumber(NonZeroU64::MIN.saturating_add(LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed)))
     }
 }
 

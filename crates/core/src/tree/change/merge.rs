@@ -60,7 +60,7 @@ impl Sizes {
         let base = match &view.base {
             Base::Loaded(block) => block.bytes().len(),
             Base::Stored(image) => image.extent.address().raw_bytes as usize,
-            Base::Packed(packed) => packed.image.extent.address().raw_bytes as usize,
+            Base::Packed(packed) => packed.raw_bytes(),
             Base::Spilled(spilled) => spilled.bytes,
         };
         let delta = match &view.delta {

@@ -23,7 +23,7 @@ use super::removal::children;
 use super::structure::{mark_dirty, Path, Structure, LEFT_FREE};
 use super::trunk::Trunk;
 use crate::tree::leaf::node::{InnerView, Node, MAX_CHILDREN};
-use crate::tree::leaf::{Base, Image, Leaf, LeafView};
+use crate::tree::leaf::{Base, Leaf, LeafView};
 use crate::Result;
 use std::sync::Arc;
 
@@ -99,10 +99,17 @@ impl Trunk {
         again()
     }
 
-    /// Folds what can be folded, and lets go of history that nobody needs.
+    /// Folds what can be folded, also in the file, and lets go of history that nobody needs.
     fn tidy_up(&self, node: &Arc<Node>, leaf: &Leaf) -> Result<()> {
         if leaf.view().has_changes() || leaf.view().birth.is_some() {
             self.maintain(node)?;
+        }
+        {
+            let mut state = leaf.latch();
+            if state.copies.durable().is_some_and(|copy| copy.patch.is_some()) {
+                state.copies.rewrite();
+                self.list_dirty(&state, node);
+            }
         }
         if !leaf.view().history.is_empty() {
             self.collect(leaf, &self.shared.context.clock.newest_active_snapshots())?;
@@ -222,7 +229,7 @@ impl Trunk {
         left.publish(InnerView::new(&entries));
         above.publish(InnerView::new(&siblings));
         match rest.is_empty() {
-            true => structure.loose.retire(right.image.lock().durable.take().map(Image::new)),
+            true => structure.loose.retire_page(right.image.lock().durable.take()),
             false => right.publish(InnerView::new(&rest)),
         }
         mark_dirty(&path[..=fork]);

@@ -11,7 +11,7 @@ use super::trunk::Trunk;
 use super::vacancy::Towards;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::{InnerView, Node};
-use crate::tree::leaf::{Archive, Base, Image, Latched, Leaf, LeafView};
+use crate::tree::leaf::{Archive, Base, Latched, Leaf, LeafView};
 use crate::Result;
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ impl Trunk {
         structure.loose.retire(state.copies.retire());
         for (node, _) in chain {
             if let Node::Inner(inner) = &**node {
-                structure.loose.retire(inner.image.lock().durable.take().map(Image::new));
+                structure.loose.retire_page(inner.image.lock().durable.take());
             }
         }
         self.shared.size.remove_leaf();

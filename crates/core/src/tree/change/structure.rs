@@ -279,8 +279,12 @@ fn publish_piece(
     high: Option<Bound>,
     horizon: u64,
 ) {
-    if piece.base.is_some() {
+    if let Some(base) = &piece.base {
+        let patch = state.patch_of(old).filter(|_| piece.delta.is_empty() && high == old.high);
         state.copies.changed();
+        if let Some(patch) = patch {
+            state.copies.folded(&patch, base.number());
+        }
     }
     state.deletions = 0;
     state.fold_again_at = piece.delta.memory() * 2;

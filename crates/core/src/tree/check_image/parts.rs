@@ -5,7 +5,7 @@
 
 use super::{ImageVisitor, Sums, Walk};
 use crate::finding::Findings;
-use crate::store::{BlockAddress, Space, TreeRoot};
+use crate::store::{BlockAddress, ChildAddress, Space, TreeRoot};
 use crate::sync::Mutex;
 use crate::threads::share_out;
 use crate::types::TreeId;
@@ -27,7 +27,7 @@ pub trait SharedVisitor: ImageVisitor + Sized + Send + Sync {
 
 /// A node that is yet to be looked at, with all below it.
 struct Part {
-    at: BlockAddress,
+    at: ChildAddress,
     height: u32,
     low: Vec<u8>,
     high: Option<Vec<u8>>,
@@ -111,7 +111,8 @@ impl Sums {
 impl Walk<'_> {
     /// Looks at upper pages, level by level, until there are so many parts below them; each page behind its parent.
     fn cut(&mut self, root: &TreeRoot, wanted: usize) -> Result<(Vec<Upper>, Vec<Part>)> {
-        let whole = Part { at: root.address, height: root.height, low: Vec::new(), high: None, parent: None };
+        let whole =
+            Part { at: root.address.into(), height: root.height, low: Vec::new(), high: None, parent: None };
         let (mut uppers, mut parts) = (Vec::new(), vec![whole]);
         while parts.len() < wanted && parts.first().is_some_and(|part| part.height > 0) {
             for part in std::mem::take(&mut parts) {
@@ -123,7 +124,7 @@ impl Walk<'_> {
 
     /// Looks at the page of a part: what is below it are parts then.
     fn divide(&mut self, part: Part, uppers: &mut Vec<Upper>, parts: &mut Vec<Part>) -> Result<()> {
-        let Part { at, height, low, high, parent } = part;
+        let Part { at: ChildAddress { block: at, .. }, height, low, high, parent } = part;
         if self.visitor.knows(&at) {
             self.sums.partial = true;
             return Ok(());

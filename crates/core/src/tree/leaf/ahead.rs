@@ -334,20 +334,20 @@ impl Leaf {
         if ticket.is_cancelled() || !cache.has_room() {
             return;
         }
-        let place = self.view().base.clone();
-        if matches!(place, Base::Loaded(_)) {
+        let view = self.view();
+        if matches!(view.base, Base::Loaded(_)) {
             return;
         }
         // Whoever comes to the leaf gets the error.
-        let Ok(block) = self.read_base(&place) else { return };
+        let Ok((block, patch)) = self.read_whole(&view) else { return };
         let mut state = self.latch();
-        if self.view().base.same_place(&place) {
+        if self.view().base.same_place(&view.base) {
             // Before the base can be seen: its first reader finds the leaf untouched, and looks at the mark then.
             self.take_touched();
             self.ahead.turn(READING, UNUSED);
             // Relaxed: a statistic.
             self.shared.context.ahead.read.fetch_add(1, Ordering::Relaxed);
-            self.keep_base(&mut state, node, &place, &block);
+            self.keep_block(&mut state, node, &view.base, &block, patch.as_ref());
         }
     }
 }

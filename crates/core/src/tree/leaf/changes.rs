@@ -4,6 +4,7 @@
 //! A delta that was read back keeps its place in the spill file as its [`Backing`]: the next eviction has only to write
 //! what was pushed since.
 
+use super::patch::Patch;
 use super::shared::Resources;
 use super::spill::{DeltaSize, SpilledDelta};
 use crate::mvcc::{State, TxnStatus};
@@ -46,6 +47,25 @@ impl Changes {
             Changes::Live(delta) => DeltaSize::of(delta),
             Changes::Spilled { older, fresh } => older.size().plus(DeltaSize::of(fresh)),
         }
+    }
+
+    /// The patch of the leaf, if that is the oldest part of them.
+    pub(in crate::tree) fn patch(&self) -> Option<&Arc<Patch>> {
+        match self {
+            Changes::Live(_) => None,
+            Changes::Spilled { older, .. } => older.patch(),
+        }
+    }
+
+    /// All but what is in `patch`, if that is the oldest part of them.
+    pub(in crate::tree) fn since_patch(&self, patch: &Arc<Patch>) -> Option<Changes> {
+        let Changes::Spilled { older, fresh } = self else { return None };
+        older.patch().filter(|own| Arc::ptr_eq(own, patch))?;
+        let fresh = fresh.clone();
+        Some(match older.without_patch() {
+            None => Changes::Live(fresh),
+            Some(older) => Changes::Spilled { older: Arc::new(older), fresh },
+        })
     }
 
     /// All of it in memory. The latch is held.

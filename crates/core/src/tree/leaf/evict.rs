@@ -48,8 +48,10 @@ impl Evictable for Node {
             return Ok(values);
         }
         let values = values + state.forget_bytes() as u64 + void_bytes(&view.delta) as u64;
-        let base = evicted_base(leaf, &mut state, &view)?;
-        let delta = evicted_delta(leaf, &state, &view)?;
+        let (base, delta) = match unfolded(leaf, &state, &view) {
+            Some((base, delta)) => (Some(base), Some(delta)),
+            None => (evicted_base(leaf, &mut state, &view)?, evicted_delta(leaf, &state, &view)?),
+        };
         let history = evicted_history(leaf, &view)?;
         if base.is_none() && delta.is_none() && history.is_none() {
             state.forget_blobs(&view.base);
@@ -145,6 +147,31 @@ impl LeafState {
     }
 }
 
+/// A base in memory that has what was the leaf's patch folded in: the file has it as block and patch, unless a snapshot
+/// is older than the patch.
+fn unfolded(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Option<(Base, Changes)> {
+    let own = || match &view.base {
+        Base::Packed(packed) => packed.patch().map(|patch| (&packed.image, patch)),
+        Base::Loaded(_) | Base::Stored(_) | Base::Spilled(_) => None,
+    };
+    let newest = state.copies.patched_as(&view.base);
+    let (image, patch) = newest.filter(|(_, patch)| !leaf.is_needed_before(patch.newest())).or_else(own)?;
+    let no_delta = &leaf.shared.no_delta;
+    let in_patch = |fresh: &Arc<Delta>| Changes::Spilled {
+        older: Arc::new(SpilledDelta::of_patch(patch.clone())),
+        fresh: fresh.clone(),
+    };
+    let delta = match &view.delta {
+        Changes::Live(delta) if delta.is_empty() || state.covers(&view.delta, patch) => in_patch(no_delta),
+        Changes::Live(delta) => in_patch(delta),
+        Changes::Spilled { older, .. } if older.patch().is_some() => view.delta.clone(),
+        Changes::Spilled { older, fresh } => {
+            Changes::Spilled { older: Arc::new(older.on_top_of(patch.clone())), fresh: fresh.clone() }
+        }
+    };
+    Some((Base::Stored(image.clone()), delta))
+}
+
 /// None: the base takes no memory worth having.
 fn evicted_base(leaf: &Leaf, state: &mut LeafState, view: &LeafView) -> Result<Option<Base>> {
     let block = match &view.base {
@@ -180,6 +207,9 @@ fn evicted_delta(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Opti
         let older = Arc::new(SpilledDelta::write(older, newer, &leaf.shared.context)?);
         Ok(Some(Changes::Spilled { older, fresh: leaf.shared.no_delta.clone() }))
     };
+    if let Some(in_patch) = covered_delta(leaf, state, &view.delta) {
+        return Ok(Some(in_patch));
+    }
     // Large values that were rolled back are in memory only, and go with a delta that is written without them.
     let has_void = void_bytes(&view.delta) > 0;
     match &view.delta {
@@ -199,6 +229,14 @@ fn evicted_delta(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Opti
         }
         _ => Ok(None),
     }
+}
+
+/// A delta in memory that is all in the leaf's patch, which is enough unless a snapshot is older than that.
+pub(in crate::tree) fn covered_delta(leaf: &Leaf, state: &LeafState, delta: &Changes) -> Option<Changes> {
+    let covered = state.covered.as_ref().filter(|covered| covered.covers(delta))?;
+    let older = || Arc::new(SpilledDelta::of_patch(covered.patch.clone()));
+    (!leaf.is_needed_before(covered.patch.newest()))
+        .then(|| Changes::Spilled { older: older(), fresh: leaf.shared.no_delta.clone() })
 }
 
 fn evicted_history(leaf: &Leaf, view: &LeafView) -> Result<Option<Archive>> {

@@ -56,6 +56,19 @@ impl Image {
         }
     }
 
+    /// Whether it is known to have no large values.
+    pub(in crate::tree) fn names_none(&self) -> bool {
+        matches!(&*self.known.lock(), Known::Named(blobs) if blobs.is_empty())
+    }
+
+    /// A block that has no large values was read.
+    pub(super) fn learn_none(&self) {
+        let mut known = self.known.lock();
+        if matches!(&*known, Known::Unread) {
+            *known = Known::Named(Named::default());
+        }
+    }
+
     /// Its large values, of which the block is read once more if they were forgotten; none of an image that nobody has
     /// read.
     pub(crate) fn blobs(&self, shared: &TreeShared) -> Result<Named> {

@@ -23,22 +23,59 @@
 //! eviction has not to write it again. That holds for a copy in the spill file, too, for as long as the file of the
 //! tree has none.
 
+use super::patch::Patch;
 use super::{Base, Image, SpilledBase};
+use crate::store::Extent;
 use crate::tree::block::{Block, BlockNumber};
 use std::sync::Arc;
 
-/// A block in the file.
+/// A leaf in the file: a block, and what has changed since that was written.
 #[derive(Clone)]
 pub(crate) struct FileCopy {
     pub image: Arc<Image>,
-    /// The block in memory that equals it, if there is or was one.
+    pub patch: Option<Arc<Patch>>,
+    /// The block in memory that equals `image`, if there is or was one.
     twin: Option<BlockNumber>,
+    /// Likewise the one that equals both together, or `image` and a patch before, since which all changes are in the
+    /// leaf's delta.
+    patched_twin: Option<BlockNumber>,
 }
 
 impl FileCopy {
+    /// What the file has, of which nothing is in memory.
+    pub(in crate::tree) fn stored(image: Arc<Image>, patch: Option<Arc<Patch>>) -> FileCopy {
+        FileCopy { image, patch, twin: None, patched_twin: None }
+    }
+
     /// `image` was made of `block` as it is.
     pub(in crate::tree) fn of(image: Arc<Image>, block: &Block) -> FileCopy {
-        FileCopy { image, twin: Some(block.number()) }
+        FileCopy { twin: Some(block.number()), ..FileCopy::stored(image, None) }
+    }
+
+    /// The same block with another patch.
+    pub(in crate::tree) fn with_patch(&self, patch: Arc<Patch>) -> FileCopy {
+        FileCopy { patch: Some(patch), patched_twin: None, ..self.clone() }
+    }
+
+    /// Bytes on disk, and before they were compressed.
+    pub(in crate::tree) fn sizes(&self) -> (i64, i64) {
+        let (stored, raw) = self.image.sizes();
+        let patch = self.patch.as_ref().map_or((0, 0), |patch| patch.sizes());
+        (stored + patch.0, raw + patch.1)
+    }
+
+    /// The images of `generation` and later do not name it, but for what is `kept`.
+    pub(in crate::tree) fn supersede(&self, generation: u64, kept: Option<&FileCopy>) {
+        if !kept.is_some_and(|kept| Arc::ptr_eq(&kept.image, &self.image)) {
+            self.image.extent.supersede(generation);
+        }
+        if let Some(patch) = self.patch.as_ref().filter(|patch| !kept.is_some_and(|kept| kept.has(patch))) {
+            patch.extent().supersede(generation);
+        }
+    }
+
+    fn has(&self, patch: &Arc<Patch>) -> bool {
+        self.patch.as_ref().is_some_and(|own| Arc::ptr_eq(own, patch))
     }
 
     /// Likewise; but the block is not what the leaf has in memory, or not all that it has.
@@ -55,12 +92,22 @@ impl FileCopy {
         self.twin == Some(block.number())
     }
 
-    /// Whether `base` is what was written.
-    fn is_of(&self, base: &Base) -> bool {
+    /// Whether `base` is all of it: the block with its patch.
+    pub(in crate::tree) fn is_patched(&self, base: &Base) -> bool {
+        let number = match base {
+            Base::Loaded(block) => block.number(),
+            Base::Packed(packed) if packed.patch().is_some() => packed.keys().number(),
+            Base::Packed(_) | Base::Stored(_) | Base::Spilled(_) => return false,
+        };
+        self.patched_twin == Some(number)
+    }
+
+    /// Whether `base` is its block, apart from what the patch says.
+    pub(in crate::tree) fn is_of(&self, base: &Base) -> bool {
         match base {
             Base::Loaded(block) => self.equals(block),
             Base::Stored(image) => Arc::ptr_eq(image, &self.image),
-            Base::Packed(packed) => Arc::ptr_eq(&packed.image, &self.image),
+            Base::Packed(packed) => packed.patch().is_none() && Arc::ptr_eq(&packed.image, &self.image),
             Base::Spilled(_) => false,
         }
     }
@@ -100,25 +147,34 @@ pub(crate) struct Copies {
     next: Next,
     /// The base is, or was made of, this block, and is in the spill file.
     spilled: Option<(Arc<SpilledBase>, BlockNumber)>,
+    /// The next checkpoint is to write the block anew, however little has changed.
+    is_to_be_rewritten: bool,
 }
 
 impl Copies {
     /// Of a leaf that a durable checkpoint, or a load, has left on disk.
-    pub(in crate::tree) fn stored(image: Arc<Image>) -> Copies {
-        Copies { durable: Some(FileCopy { image, twin: None }), ..Copies::default() }
+    pub(in crate::tree) fn stored(copy: FileCopy) -> Copies {
+        Copies { durable: Some(copy), ..Copies::default() }
     }
 
     /// What the last durable checkpoint names.
-    pub(crate) fn durable(&self) -> Option<&Arc<Image>> {
-        self.durable.as_ref().map(|copy| &copy.image)
+    pub(crate) fn durable(&self) -> Option<&FileCopy> {
+        self.durable.as_ref()
     }
 
     /// What the running checkpoint has written.
-    pub(in crate::tree) fn pending(&self) -> Option<&Arc<Image>> {
+    pub(in crate::tree) fn pending(&self) -> Option<&FileCopy> {
         match &self.next {
-            Next::Joined(copy) | Next::Pending(copy) | Next::Both { pending: copy, .. } => Some(&copy.image),
+            Next::Joined(copy) | Next::Pending(copy) | Next::Both { pending: copy, .. } => Some(copy),
             Next::Nothing | Next::Ahead(_) => None,
         }
+    }
+
+    /// What a patch of `base` would be added to: the durable copy, if nothing else was written of the leaf since, and
+    /// `base` is its block, or that with its patch.
+    pub(in crate::tree) fn to_patch(&self, base: &Base) -> Option<&FileCopy> {
+        let is_newest = matches!(self.next, Next::Nothing) && !self.is_to_be_rewritten;
+        self.durable.as_ref().filter(|copy| is_newest && (copy.is_of(base) || copy.is_patched(base)))
     }
 
     /// What was written of the leaf's base ahead of a checkpoint.
@@ -130,17 +186,46 @@ impl Copies {
     }
 
     /// What the page above the leaf is to name, if a checkpoint writes it now.
-    pub(in crate::tree) fn newest(&self) -> Option<&Arc<Image>> {
+    pub(in crate::tree) fn newest(&self) -> Option<&FileCopy> {
         self.pending().or(self.durable())
     }
 
     /// All of them.
-    pub(in crate::tree) fn images(&self) -> impl Iterator<Item = &Arc<Image>> {
+    pub(in crate::tree) fn all(&self) -> impl Iterator<Item = &FileCopy> {
         let ahead = match &self.next {
-            Next::Ahead(copy) | Next::Both { ahead: copy, .. } => Some(&copy.image),
+            Next::Ahead(copy) | Next::Both { ahead: copy, .. } => Some(copy),
             Next::Nothing | Next::Joined(_) | Next::Pending(_) => None,
         };
         self.durable().into_iter().chain(self.pending()).chain(ahead)
+    }
+
+    /// Their blocks.
+    pub(in crate::tree) fn images(&self) -> impl Iterator<Item = &Arc<Image>> {
+        self.all().map(|copy| &copy.image)
+    }
+
+    /// What `base`, which is in memory, is the block of together with its patch.
+    pub(in crate::tree) fn patched_as(&self, base: &Base) -> Option<(&Arc<Image>, &Arc<Patch>)> {
+        let copy = self.durable.iter().chain(self.pending()).find(|copy| copy.is_patched(base))?;
+        Some((&copy.image, copy.patch.as_ref()?))
+    }
+
+    /// The block of that number is the leaf's base from now on: what the file has, with `patch` folded in.
+    pub(in crate::tree) fn folded(&mut self, patch: &Arc<Patch>, number: BlockNumber) {
+        for copy in self.durable.as_mut().into_iter().chain(self.next.copies_mut()) {
+            if copy.has(patch) {
+                copy.patched_twin = Some(number);
+            }
+        }
+    }
+
+    /// `base` has become the block of that number.
+    fn moved(&mut self, base: &Base, number: BlockNumber) {
+        for copy in self.durable.as_mut().into_iter().chain(self.next.copies_mut()) {
+            if copy.is_patched(base) {
+                copy.patched_twin = Some(number);
+            }
+        }
     }
 
     /// What `base`, which is in memory, can be read back from. What only a running checkpoint has is none of that: it
@@ -165,8 +250,9 @@ impl Copies {
     pub(in crate::tree) fn read_back(&mut self, place: &Base, block: &Block) {
         let image = match place {
             Base::Stored(image) => image,
-            Base::Packed(packed) => &packed.image,
+            Base::Packed(packed) if packed.patch().is_none() => &packed.image,
             Base::Spilled(place) => return self.spilled(place, block),
+            Base::Packed(_) => return self.moved(place, block.number()),
             Base::Loaded(_) => return,
         };
         for copy in self.durable.as_mut().into_iter().chain(self.next.copies_mut()) {
@@ -184,13 +270,19 @@ impl Copies {
     /// The leaf gets another base.
     pub(in crate::tree) fn changed(&mut self) {
         if let Some(durable) = &mut self.durable {
-            durable.twin = None;
+            (durable.twin, durable.patched_twin) = (None, None);
         }
         self.spilled = None;
         self.forget_ahead();
     }
 
     /// The leaf is to be written anew, whether it changes or not.
+    pub(in crate::tree) fn rewrite(&mut self) {
+        self.is_to_be_rewritten = true;
+        self.forget_ahead();
+    }
+
+    /// What was written ahead of a checkpoint is not what the leaf has, or not what it is to have.
     pub(in crate::tree) fn forget_ahead(&mut self) {
         self.next = match std::mem::take(&mut self.next) {
             Next::Ahead(_) => Next::Nothing,
@@ -212,14 +304,13 @@ impl Copies {
     }
 
     /// The running checkpoint takes what was written of `base` ahead of it: that image, and the one which it replaces.
-    pub(in crate::tree) fn join(&mut self, base: &Base) -> Option<(Arc<Image>, Option<Arc<Image>>)> {
+    pub(in crate::tree) fn join(&mut self, base: &Base) -> Option<(FileCopy, Option<FileCopy>)> {
         debug_assert!(self.pending().is_none(), "a leaf that the running checkpoint has written already");
         let before = self.newest().cloned();
         match std::mem::take(&mut self.next) {
             Next::Ahead(copy) if copy.is_of(base) => {
-                let image = copy.image.clone();
-                self.next = Next::Joined(copy);
-                Some((image, before))
+                self.next = Next::Joined(copy.clone());
+                Some((copy, before))
             }
             next => {
                 self.next = next;
@@ -228,8 +319,8 @@ impl Copies {
         }
     }
 
-    /// The running checkpoint has written the leaf. The image that it had written before, if it has done so twice.
-    pub(in crate::tree) fn checkpointed(&mut self, copy: FileCopy) -> Option<Arc<Image>> {
+    /// The running checkpoint has written the leaf. The copy that it had written before, if it has done so twice.
+    pub(in crate::tree) fn checkpointed(&mut self, copy: FileCopy) -> Option<FileCopy> {
         let (replaced, next) = match std::mem::take(&mut self.next) {
             Next::Nothing => (None, Next::Pending(copy)),
             // It belongs to the checkpoint, which does not name it: no later one is to name it again.
@@ -238,20 +329,25 @@ impl Copies {
             Next::Both { pending, ahead } => (Some(pending), Next::Both { pending: copy, ahead }),
         };
         self.next = next;
-        replaced.map(|replaced| replaced.image)
+        replaced
     }
 
     /// The running checkpoint is durable.
     pub(in crate::tree) fn checkpoint_durable(&mut self) {
         match std::mem::take(&mut self.next) {
-            Next::Joined(copy) | Next::Pending(copy) => self.durable = Some(copy),
+            Next::Joined(copy) | Next::Pending(copy) => self.settle(copy),
             Next::Both { pending, ahead } => {
-                self.durable = Some(pending);
+                self.settle(pending);
                 self.next = Next::Ahead(ahead);
             }
             next @ (Next::Nothing | Next::Ahead(_)) => self.next = next,
         }
         debug_assert!(self.pending().is_none());
+    }
+
+    fn settle(&mut self, copy: FileCopy) {
+        self.is_to_be_rewritten &= copy.patch.is_some();
+        self.durable = Some(copy);
     }
 
     /// Lets go what is in the spill file, if the durable copy is the same; that is where `base`, which the leaf has, is
@@ -267,8 +363,8 @@ impl Copies {
         stored
     }
 
-    /// The running checkpoint was abandoned: its image, which is void.
-    pub(in crate::tree) fn checkpoint_abandoned(&mut self) -> Option<Arc<Image>> {
+    /// The running checkpoint was abandoned: its copy, which is void.
+    pub(in crate::tree) fn checkpoint_abandoned(&mut self) -> Option<FileCopy> {
         let void = self.pending().cloned();
         self.next = match std::mem::take(&mut self.next) {
             Next::Joined(ahead) | Next::Ahead(ahead) | Next::Both { ahead, .. } => Next::Ahead(ahead),
@@ -277,10 +373,10 @@ impl Copies {
         void
     }
 
-    /// The leaf leaves the tree: its durable image, which the next checkpoint is not going to name.
-    pub(in crate::tree) fn retire(&mut self) -> Option<Arc<Image>> {
+    /// The leaf leaves the tree: its durable copy, which the next checkpoint is not going to name.
+    pub(in crate::tree) fn retire(&mut self) -> Option<FileCopy> {
         debug_assert!(self.pending().is_none(), "a leaf goes that the running checkpoint has written");
-        self.durable.take().map(|copy| copy.image)
+        self.durable.take()
     }
 }
 
@@ -288,21 +384,26 @@ impl Copies {
 #[derive(Default)]
 pub(crate) struct LooseImages {
     /// Of leaves that left the tree; superseded by the next checkpoint.
-    removed: Vec<Arc<Image>>,
+    removed: Vec<FileCopy>,
     /// Those that the running checkpoint supersedes, or one that was abandoned.
-    removing: Vec<Arc<Image>>,
+    removing: Vec<FileCopy>,
     /// A load has written them, and no checkpoint has named them yet.
     loaded: Vec<Arc<Image>>,
 }
 
 impl LooseImages {
-    /// The leaf, or the page, with this image is gone.
-    pub(in crate::tree) fn retire(&mut self, image: Option<Arc<Image>>) {
-        if let Some(image) = image {
+    /// The leaf with this copy is gone.
+    pub(in crate::tree) fn retire(&mut self, copy: Option<FileCopy>) {
+        if let Some(copy) = copy {
             // No eviction would come by them any more.
-            image.forget_bytes();
-            self.removed.push(image);
+            copy.image.forget_bytes();
+            self.removed.push(copy);
         }
+    }
+
+    /// Likewise the page that is stored there.
+    pub(in crate::tree) fn retire_page(&mut self, page: Option<Arc<Extent>>) {
+        self.retire(page.map(|extent| FileCopy::stored(Image::new(extent), None)));
     }
 
     /// A load has put leaves with these images into the tree.
@@ -326,7 +427,7 @@ impl LooseImages {
     }
 
     /// What the running checkpoint supersedes.
-    pub(in crate::tree) fn superseded(&self) -> &[Arc<Image>] {
+    pub(in crate::tree) fn superseded(&self) -> &[FileCopy] {
         &self.removing
     }
 
@@ -336,7 +437,7 @@ impl LooseImages {
     }
 
     /// All that no image of later checkpoints names.
-    pub(in crate::tree) fn gone(&self) -> impl Iterator<Item = &Arc<Image>> {
+    pub(in crate::tree) fn gone(&self) -> impl Iterator<Item = &FileCopy> {
         self.removed.iter().chain(&self.removing)
     }
 }

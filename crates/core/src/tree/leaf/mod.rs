@@ -3,7 +3,7 @@
 //! ```text
 //! view ── low, high       the keys it is responsible for
 //!      ├─ base            block in memory | image on disk, in memory as it is there | image on disk | spilled
-//!      ├─ delta           in memory | spilled, with a delta of what came since
+//!      ├─ delta           in memory | spilled, or in the leaf's patch, with a delta of what came since
 //!      └─ history         what only snapshots older than `horizon` need
 //! ```
 //!
@@ -20,6 +20,8 @@ pub(super) mod image;
 pub(super) mod lifecycle;
 pub(super) mod node;
 pub(super) mod packed;
+pub(super) mod patch;
+mod reading;
 pub(super) mod shared;
 pub(super) mod spill;
 pub(super) mod vacancy;
@@ -29,24 +31,23 @@ pub(crate) use self::base::{Base, SpilledBase};
 use self::care::Marks;
 use self::changes::{Backing, Changes};
 pub(crate) use self::image::Image;
-use self::lifecycle::Copies;
+use self::lifecycle::{Copies, FileCopy};
 use self::node::Node;
+use self::patch::Covered;
 use self::shared::{Resources, TreeShared};
-use self::spill::SpilledHistory;
+use self::spill::{SpilledDelta, SpilledHistory};
 use self::vacancy::Vacancy;
 use super::block::bound::Bound;
 use super::block::{wide_head, Block};
 use super::versions::birth::Birth;
 use super::versions::delta::Delta;
 use super::versions::history::History;
-use super::versions::materialise::materialise;
 use super::versions::past::Counted;
-use super::versions::visibility::{Content, Reader};
+use super::versions::visibility::Reader;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Held, Published};
 use crate::sync::{Mutex, MutexGuard};
 use crate::types::Timestamp;
-use crate::{Error, Result};
 use std::sync::{Arc, Weak};
 
 /// A consolidation costs about as much as passing this many delta entries in scans.
@@ -54,7 +55,7 @@ const MERGE_COST_LIMIT: u32 = 512;
 
 /// What a leaf takes that stands for what is on disk: node, view, image, extent, bounds, and its entry in the page
 /// above it, as the C library allocates them.
-pub(crate) const LEAF_BYTES: usize = 540;
+pub(crate) const LEAF_BYTES: usize = 572;
 
 #[derive(Clone)]
 pub(crate) enum Archive {
@@ -179,6 +180,8 @@ pub(crate) struct LeafState {
     changes: u64,
     /// Of the view's delta, if it was read back from the spill file.
     pub backing: Option<Backing>,
+    /// The view's delta, if a checkpoint has written all of it.
+    pub covered: Option<Box<Covered>>,
     /// What the context's sums contain of it.
     counted: Option<Counted>,
     registered: bool,
@@ -257,23 +260,27 @@ impl Leaf {
     }
 
     /// A leaf whose base is on disk. Neighbours share the bound between them.
-    pub(crate) fn stored(
-        shared: Arc<TreeShared>,
-        low: Bound,
-        high: Option<Bound>,
-        image: Arc<Image>,
-    ) -> Leaf {
+    pub(crate) fn stored(shared: Arc<TreeShared>, low: Bound, high: Option<Bound>, copy: FileCopy) -> Leaf {
+        let fresh = shared.no_delta.clone();
         let view = LeafView {
             low,
             high,
-            base: Base::Stored(image.clone()),
-            delta: Changes::Live(shared.no_delta.clone()),
+            base: Base::Stored(copy.image.clone()),
+            delta: match &copy.patch {
+                Some(patch) => {
+                    Changes::Spilled { older: Arc::new(SpilledDelta::of_patch(patch.clone())), fresh }
+                }
+                None => Changes::Live(fresh),
+            },
             history: Archive::Empty,
             horizon: 0,
             birth: None,
             dead: false,
         };
-        Leaf::with(shared, view, LeafState { copies: Copies::stored(image), ..LeafState::default() })
+        let charged = view.memory();
+        shared.context.cache.charge(charged as usize);
+        let state = LeafState { copies: Copies::stored(copy), charged, ..LeafState::default() };
+        Leaf::with(shared, view, state)
     }
 
     #[inline]
@@ -326,9 +333,10 @@ impl Leaf {
         debug_assert!(view.high.as_ref().is_none_or(|high| view.low < *high), "a leaf of no keys");
         self.check_successor(&view);
         state.backing = state.backing.take().filter(|backing| backing.is_of(&view.delta));
+        state.covered = state.covered.take().filter(|covered| covered.is_of(&view.delta));
         let memory = view.memory() + state.backing.as_ref().map_or(0, |backing| backing.charge() as u64);
         count_past(&self.shared.context, &mut state.counted, &view.history);
-        let changes = if view.dead { 0 } else { view.delta.bytes() as u64 };
+        let changes = if view.dead { 0 } else { state.unwritten_bytes(&view.delta) as u64 };
         self.count_changes(state, changes);
         self.view.store(view);
         // Release: a cursor that sees the old number may use its old view, one that sees the new number reloads.
@@ -422,149 +430,6 @@ impl Leaf {
         let leaves = !has_base && view.history.is_empty() && evict::delta_stays(&view.delta);
         state.registered &= !leaves;
         leaves
-    }
-
-    /// The base of `view`, read from disk if it is not in memory, and then kept for others if the latch is free.
-    /// Call without the latch.
-    #[inline]
-    pub(crate) fn base(&self, node: &Arc<Node>, view: &LeafView) -> Result<Arc<Block>> {
-        match &view.base {
-            Base::Loaded(block) => Ok(block.clone()),
-            place => self.load_base(node, place),
-        }
-    }
-
-    #[cold]
-    fn load_base(&self, node: &Arc<Node>, place: &Base) -> Result<Arc<Block>> {
-        if let Some(block) = self.await_ahead() {
-            return Ok(block);
-        }
-        let room = self.shared.context.cache.make_room();
-        let block = self.read_base(place)?;
-        // Where memory cannot be freed, for example since the disk is full, reading goes on: then what was read is not
-        // kept.
-        if let (Ok(()), Some(mut state)) = (room, self.try_latch()) {
-            if self.view().base.same_place(place) {
-                self.keep_base(&mut state, node, place, &block);
-            }
-        }
-        Ok(block)
-    }
-
-    /// The base is still at `place`, from where `block` was read: that stays in memory.
-    fn keep_base(&self, state: &mut LeafState, node: &Arc<Node>, place: &Base, block: &Arc<Block>) {
-        let now = self.view();
-        // An older image may still be the base: what changed since is then in the delta, and in the newer image.
-        state.copies.read_back(place, block);
-        self.publish(state, LeafView { base: Base::Loaded(block.clone()), ..(*now).clone() });
-        self.register(state, node);
-    }
-
-    /// Where the file has what the spill file has of the base, that is left.
-    pub(in crate::tree) fn leave_spill(&self, state: &mut LeafState) {
-        let view = self.view();
-        if let Some(base) = state.copies.leave_spill(&view.base) {
-            self.publish(state, LeafView { base, ..(*view).clone() });
-        }
-    }
-
-    /// The base as `reader` sees it: without rows if it was born by a transaction that the reader does not see.
-    #[inline]
-    pub(crate) fn base_for(
-        &self,
-        node: &Arc<Node>,
-        view: &LeafView,
-        reader: &Reader<'_>,
-    ) -> Result<Arc<Block>> {
-        match view.shows_base(reader) {
-            true => self.base(node, view),
-            false => Ok(self.shared.no_rows.clone()),
-        }
-    }
-
-    /// What `view` shows to `reader`, as one block. Call without the latch.
-    pub(crate) fn materialise(
-        &self,
-        node: &Arc<Node>,
-        view: &LeafView,
-        reader: &Reader<'_>,
-    ) -> Result<Block> {
-        let base = self.base_for(node, view, reader)?;
-        let delta = self.delta(node, view)?;
-        let history = if reader.snapshot < view.horizon { self.history(view)? } else { None };
-        let horizon = view.horizon;
-        Ok(materialise(&Content { horizon, base: &base, delta: &delta, history: history.as_deref() }, reader))
-    }
-
-    /// The base wherever it is, without keeping it.
-    pub(crate) fn read_base(&self, place: &Base) -> Result<Arc<Block>> {
-        match place {
-            Base::Loaded(block) => Ok(block.clone()),
-            Base::Stored(image) => Ok(Arc::new(image.read(&self.shared)?)),
-            Base::Packed(packed) => Ok(Arc::new(packed.whole()?)),
-            Base::Spilled(spilled) => {
-                let block = Block::parse_spilled(spilled.extent.read()?, spilled.blobs.clone());
-                Ok(Arc::new(
-                    block.map_err(|detail| Error::corrupt(self.shared.context.spill.path(), 0, detail))?,
-                ))
-            }
-        }
-    }
-
-    /// The delta of `view`; a spilled one is read, and kept if the latch is free. Call without the latch.
-    #[inline]
-    pub(crate) fn delta(&self, node: &Arc<Node>, view: &LeafView) -> Result<Arc<Delta>> {
-        match &view.delta {
-            Changes::Live(delta) => Ok(delta.clone()),
-            Changes::Spilled { older, fresh } => {
-                let room = self.shared.context.cache.make_room();
-                let mut delta = older.read(&self.shared.context)?;
-                // See `load_base`.
-                if let (Ok(()), Some(mut state)) = (room, self.try_latch()) {
-                    let now = self.view();
-                    match &now.delta {
-                        Changes::Spilled { older: o, fresh } if Arc::ptr_eq(o, older) => {
-                            // Nobody pushes meanwhile, so that nothing is lost.
-                            delta.add_newer(fresh);
-                            let delta = Arc::new(delta);
-                            state.backing = Some(Backing::new(&delta, older.clone(), fresh.clone()));
-                            let view = LeafView { delta: Changes::Live(delta.clone()), ..(*now).clone() };
-                            self.publish(&mut state, view);
-                            self.register(&mut state, node);
-                            return Ok(delta);
-                        }
-                        _ => {}
-                    }
-                }
-                // What is pushed from now on is not in it: see `pushed_unseen`.
-                delta.add_newer(fresh);
-                Ok(Arc::new(delta))
-            }
-        }
-    }
-
-    /// The history of `view`; a spilled one is read, and kept if the latch is free. Call without the latch.
-    pub(crate) fn history(&self, view: &LeafView) -> Result<Option<Arc<History>>> {
-        let history = self.read_history(&view.history)?;
-        if let (Archive::Spilled(spilled), Some(history)) = (&view.history, &history) {
-            if let Some(mut state) = self.try_latch() {
-                let now = self.view();
-                if matches!(&now.history, Archive::Spilled(s) if Arc::ptr_eq(s, spilled)) {
-                    let view = LeafView { history: Archive::Live(history.clone()), ..(*now).clone() };
-                    self.publish(&mut state, view);
-                }
-            }
-        }
-        Ok(history)
-    }
-
-    /// The history wherever it is, without keeping it.
-    pub(crate) fn read_history(&self, place: &Archive) -> Result<Option<Arc<History>>> {
-        match place {
-            Archive::Empty => Ok(None),
-            Archive::Live(history) => Ok(Some(history.clone())),
-            Archive::Spilled(spilled) => spilled.read(&self.shared.context),
-        }
     }
 
     /// Whether `view` has a delta that a writer may push onto.

@@ -4,9 +4,11 @@
 //! serialised by the tree's structure latch. A stale view is harmless: it leads to a leaf which once held the key, and
 //! the leaf knows that it no longer does (see [`crate::tree::leaf`]), upon which the descent starts again.
 
+use super::lifecycle::FileCopy;
+use super::patch::Patch;
 use super::shared::TreeShared;
 use super::vacancy::Vacancy;
-use crate::store::{BlockAddress, Extent};
+use crate::store::{ChildAddress, Extent};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::ArcSwapOption;
 use crate::sync::Mutex;
@@ -229,7 +231,7 @@ impl Inner {
         if page.is_empty() || !page.blobs().is_empty() {
             return Err(corrupt("no children, or blobs".to_string()));
         }
-        let mut entries = Vec::with_capacity(page.len());
+        let mut entries: Vec<(Vec<u8>, Stored)> = Vec::with_capacity(page.len());
         let mut fence = None;
         for i in 0..page.len() {
             let Value::Inline(bytes) = page.value(i) else {
@@ -241,9 +243,10 @@ impl Inner {
                 fence = Some(key);
                 break;
             }
-            let address =
-                BlockAddress::decode(bytes).ok_or_else(|| corrupt("a child's address".to_string()))?;
-            entries.push((key, shared.space.adopt(address)));
+            let child = ChildAddress::decode(bytes).filter(|child| child.patch.is_none() || self.level == 1);
+            let child = child.ok_or_else(|| corrupt("a child's address".to_string()))?;
+            let patch = child.patch.map(|patch| shared.space.adopt(patch));
+            entries.push((key, Stored { block: shared.space.adopt(child.block), patch }));
         }
         // A descent would go round in circles otherwise, or past what it looks for.
         if let Some(Bounds { low, high }) = &*self.bounds.lock() {
@@ -259,8 +262,8 @@ impl Inner {
         // A key is the bound of two neighbours, who share it.
         let mut bounds: Vec<Bound> = entries.iter().map(|(key, _)| Bound::from(&key[..])).collect();
         bounds.extend(fence.map(|fence| Bound::from(&fence[..])));
-        let child = |(at, (key, extent)): (usize, (Vec<u8>, Arc<Extent>))| {
-            (key, self.child(shared, &bounds[at], bounds.get(at + 1), &extent))
+        let child = |(at, (key, stored)): (usize, (Vec<u8>, Stored))| {
+            (key, self.child(shared, &bounds[at], bounds.get(at + 1), stored))
         };
         let children: Vec<_> = entries.into_iter().enumerate().map(child).collect();
         self.view.store(Some(Arc::new(InnerView::new(&children))));
@@ -269,7 +272,7 @@ impl Inner {
     }
 
     /// The page to write: address of each child, and the node's upper bound as a last key without a value.
-    pub(crate) fn page(view: &InnerView, addresses: &[BlockAddress], high: Option<&[u8]>) -> Block {
+    pub(crate) fn page(view: &InnerView, addresses: &[ChildAddress], high: Option<&[u8]>) -> Block {
         let mut builder = BlockBuilder::new();
         let mut key = Vec::new();
         for (i, address) in addresses.iter().enumerate() {
@@ -287,19 +290,21 @@ impl Inner {
         shared: &Arc<TreeShared>,
         low: &Bound,
         high: Option<&Bound>,
-        extent: &Arc<Extent>,
+        Stored { block, patch }: Stored,
     ) -> Arc<Node> {
         if self.level > 1 {
             let bounds = Bounds { low: low.to_vec(), high: high.map(|high| high.to_vec()) };
-            return Arc::new(Node::Inner(Inner::stored(self.level - 1, extent.clone(), Some(bounds))));
+            return Arc::new(Node::Inner(Inner::stored(self.level - 1, block, Some(bounds))));
         }
-        Arc::new(Node::Leaf(Leaf::stored(
-            shared.clone(),
-            low.clone(),
-            high.cloned(),
-            Image::new(extent.clone()),
-        )))
+        let copy = FileCopy::stored(Image::new(block), patch.map(Patch::stored));
+        Arc::new(Node::Leaf(Leaf::stored(shared.clone(), low.clone(), high.cloned(), copy)))
     }
+}
+
+/// What a page says of a child, held.
+struct Stored {
+    block: Arc<Extent>,
+    patch: Option<Arc<Extent>>,
 }
 
 fn unreachable_blob() -> Arc<crate::tree::block::blob::Blob> {

@@ -5,11 +5,15 @@
 //!    ^────────────────────── eviction ─────────────────────────┴─────────────────────────────────────┘
 //! ```
 //!
+//! What a patch has of the leaf is laid over it: then it is the base with the patch folded in, as a loaded one would
+//! be.
+//!
 //! For all but look-ups of single keys a packed base is one that is not in memory, of which the file need not be read.
 //! It equals its image, so nothing is lost with it, and of the leaf's copies nothing changes when it comes or goes.
 
 use super::image::Image;
 use super::node::Node;
+use super::patch::{Patch, PatchBlock, Place};
 use super::shared::TreeShared;
 use super::{Base, Leaf, LeafView};
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -27,29 +31,71 @@ pub(crate) struct PackedBase {
     /// Where it was read from.
     pub image: Arc<Image>,
     block: PackedBlock,
+    patched: Option<Patched>,
     uses: AtomicU32,
+}
+
+/// What a patch makes of a packed base.
+struct Patched {
+    patch: Arc<Patch>,
+    changes: PatchBlock,
+    keys: Arc<Block>,
+    /// Of the value of each key.
+    places: Box<[Place]>,
 }
 
 impl PackedBase {
     /// Its keys; entries have the numbers that they have in the whole block.
     pub(crate) fn keys(&self) -> &Arc<Block> {
-        self.block.keys()
+        self.patched.as_ref().map_or_else(|| self.block.keys(), |patched| &patched.keys)
+    }
+
+    /// The patch that is folded in.
+    pub(crate) fn patch(&self) -> Option<&Arc<Patch>> {
+        self.patched.as_ref().map(|patched| &patched.patch)
+    }
+
+    /// Bytes of the whole block.
+    pub(crate) fn raw_bytes(&self) -> usize {
+        let patch = self.patch().map_or(0, |patch| patch.extent().address().raw_bytes as usize);
+        self.image.extent.address().raw_bytes as usize + patch
     }
 
     pub(super) fn memory(&self) -> usize {
-        std::mem::size_of::<PackedBase>() + self.block.memory()
+        let patched = |patched: &Patched| {
+            patched.changes.memory() + patched.keys.memory() + size_of_val(&*patched.places)
+        };
+        std::mem::size_of::<PackedBase>() + self.block.memory() + self.patched.as_ref().map_or(0, patched)
+    }
+
+    /// With the changes of `patch` folded in.
+    fn patched_by(self, patch: Arc<Patch>, changes: PatchBlock) -> PackedBase {
+        let (keys, places) = changes.laid_over(self.block.keys());
+        PackedBase { patched: Some(Patched { patch, changes, keys: Arc::new(keys), places }), ..self }
     }
 
     /// Replaces `out` by the value of entry `i`, which there is.
     pub(crate) fn value_into(&self, i: usize, out: &mut Vec<u8>) -> Result<()> {
         // Relaxed, here and below: a hint.
         self.uses.fetch_add(1, Ordering::Relaxed);
-        self.block.value_into(i, out)?.map_err(|detail| self.damaged(detail))
+        let at = match self.patched.as_ref().map(|patched| (patched, patched.places[i].entry())) {
+            None => i,
+            Some((_, Ok(at))) => at,
+            Some((patched, Err(at))) => {
+                patched.changes.value_into(at, out);
+                return Ok(());
+            }
+        };
+        self.block.value_into(at, out)?.map_err(|detail| self.damaged(detail))
     }
 
     /// The whole block.
-    pub(super) fn whole(&self) -> Result<Block> {
-        self.block.whole()?.map_err(|detail| self.damaged(detail))
+    pub(in crate::tree) fn whole(&self) -> Result<Block> {
+        let block = self.block.whole()?.map_err(|detail| self.damaged(detail))?;
+        Ok(match &self.patched {
+            Some(patched) => patched.changes.applied_to(&block),
+            None => block,
+        })
     }
 
     fn damaged(&self, detail: String) -> Error {
@@ -79,7 +125,15 @@ impl Image {
         let block = PackedBlock::parse(&first, parts).map_err(|detail| {
             Error::corrupt(shared.space.path(), self.extent.address().offset, format!("base block: {detail}"))
         })?;
-        Ok(block.map(|block| PackedBase { image: self.clone(), block, uses: AtomicU32::new(0) }))
+        if block.is_some() {
+            self.learn_none();
+        }
+        Ok(block.map(|block| PackedBase {
+            image: self.clone(),
+            block,
+            patched: None,
+            uses: AtomicU32::new(0),
+        }))
     }
 }
 
@@ -99,14 +153,21 @@ impl Leaf {
         }
         let room = cache.make_room();
         let Some(packed) = image.read_packed(&self.shared)? else { return Ok(None) };
-        let packed = Arc::new(packed);
+        let packed = Arc::new(match self.read_patch(view) {
+            Some((patch, changes)) => packed.patched_by(patch, changes),
+            None => packed,
+        });
         // See `load_base`.
         if let (Ok(()), Some(mut state)) = (room, self.try_latch()) {
-            let now = self.view();
-            if now.base.same_place(&view.base) {
-                self.publish(&mut state, LeafView { base: Base::Packed(packed.clone()), ..(*now).clone() });
-                self.register(&mut state, node);
-            }
+            let number = packed.keys().number();
+            self.keep_base(
+                &mut state,
+                node,
+                &view.base,
+                Base::Packed(packed.clone()),
+                number,
+                packed.patch(),
+            );
         }
         Ok(Some(packed))
     }

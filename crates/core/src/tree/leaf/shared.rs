@@ -115,9 +115,9 @@ impl Size {
         self.stored_bytes.load(Ordering::Relaxed).max(0) as u64 // Relaxed: see above
     }
 
-    /// A leaf's newest image is `now`, no longer `before`.
-    pub(in crate::tree) fn count_image(&self, before: Option<&Arc<Image>>, now: Option<&Arc<Image>>) {
-        let sizes = |image: Option<&Arc<Image>>| image.map_or((0, 0), |image| image.sizes());
+    /// A leaf's newest copy is `now`, no longer `before`.
+    pub(in crate::tree) fn count_image(&self, before: Option<&FileCopy>, now: Option<&FileCopy>) {
+        let sizes = |copy: Option<&FileCopy>| copy.map_or((0, 0), FileCopy::sizes);
         let ((stored_before, raw_before), (stored, raw)) = (sizes(before), sizes(now));
         self.stored_bytes.fetch_add(stored - stored_before, Ordering::Relaxed); // Relaxed: see above
         self.raw_bytes.fetch_add(raw - raw_before, Ordering::Relaxed); // Relaxed: see above

@@ -10,10 +10,13 @@
 //! Blobs (without their bytes) stay in memory, named by index, and so do the statuses of transactions that are not
 //! decided. Of one that has committed nothing stays: in place of an index is u32::MAX, and a timestamp u64 behind it.
 //! The file never outlives the process, so the format has no version.
+//!
+//! What is below a delta that was evicted may be in the file of the tree: the patch of the leaf.
 
+use super::patch::Patch;
 use super::shared::Resources;
 use crate::mvcc::{State, TxnStatus};
-use crate::store::SpillExtent;
+use crate::store::{Extent, SpillExtent};
 use crate::tree::block::blob::Blob;
 use crate::tree::block::Value;
 use crate::tree::versions::delta::{Delta, Version, VersionOp};
@@ -58,9 +61,14 @@ impl DeltaSize {
 /// What an Arc adds to what it owns: two counts.
 const ARC_BYTES: usize = 2 * std::mem::size_of::<usize>();
 
+/// What stands for a patch.
+const PATCH_BYTES: usize = std::mem::size_of::<Patch>() + std::mem::size_of::<Extent>() + 2 * ARC_BYTES;
+
 /// A delta on disk, in one run or several. An eviction adds a run with what was pushed since the last one, so that who
 /// pushes does not have to read what was evicted before.
 pub(crate) struct SpilledDelta {
+    /// Older than all runs.
+    patch: Option<Arc<Patch>>,
     /// Oldest first.
     runs: Vec<Arc<DeltaRun>>,
     size: DeltaSize,
@@ -74,6 +82,37 @@ struct DeltaRun {
 }
 
 impl SpilledDelta {
+    /// A delta that is all in the patch of its leaf.
+    pub(crate) fn of_patch(patch: Arc<Patch>) -> SpilledDelta {
+        SpilledDelta { size: patch.size(), patch: Some(patch), runs: Vec::new() }
+    }
+
+    /// This one, which has no patch, on top of `patch`.
+    pub(crate) fn on_top_of(&self, patch: Arc<Patch>) -> SpilledDelta {
+        debug_assert!(self.patch.is_none(), "a delta on top of two patches");
+        SpilledDelta { size: self.size.plus(patch.size()), patch: Some(patch), runs: self.runs.clone() }
+    }
+
+    /// The patch, if that is all.
+    pub(crate) fn only_patch(&self) -> Option<&Arc<Patch>> {
+        self.patch.as_ref().filter(|_| self.runs.is_empty())
+    }
+
+    pub(crate) fn patch(&self) -> Option<&Arc<Patch>> {
+        self.patch.as_ref()
+    }
+
+    /// What is left without the patch.
+    pub(crate) fn without_patch(&self) -> Option<SpilledDelta> {
+        let rest = SpilledDelta { patch: None, runs: self.runs.clone(), size: self.size };
+        (!rest.runs.is_empty()).then_some(rest)
+    }
+
+    /// Bytes of [`SpilledDelta::size`] that a checkpoint has written.
+    pub(crate) fn patched_bytes(&self) -> usize {
+        self.patch.as_ref().map_or(0, |patch| patch.size().memory)
+    }
+
     /// Writes `newer`, whose versions come after those of `older`. Nobody may push to it meanwhile: the caller holds
     /// the leaf's latch.
     pub(crate) fn write(
@@ -88,11 +127,12 @@ impl SpilledDelta {
             Some(older) => {
                 let run = Arc::new(DeltaRun::write(newer, context)?);
                 let runs = older.runs.iter().cloned().chain([run]).collect();
-                Ok(SpilledDelta { runs, size: older.size.plus(DeltaSize::of(newer)) })
+                let size = older.size.plus(DeltaSize::of(newer));
+                Ok(SpilledDelta { patch: older.patch.clone(), runs, size })
             }
             None => {
                 let run = Arc::new(DeltaRun::write(newer, context)?);
-                Ok(SpilledDelta { runs: vec![run], size: DeltaSize::of(newer) })
+                Ok(SpilledDelta { patch: None, runs: vec![run], size: DeltaSize::of(newer) })
             }
         }
     }
@@ -111,12 +151,16 @@ impl SpilledDelta {
     pub(crate) fn memory(&self) -> usize {
         let list = self.runs.capacity() * std::mem::size_of::<Arc<DeltaRun>>();
         let runs: usize = self.runs.iter().map(|run| run.memory()).sum();
-        std::mem::size_of::<SpilledDelta>() + ARC_BYTES + list + runs
+        let patch = self.patch.as_ref().map_or(0, |_| PATCH_BYTES);
+        std::mem::size_of::<SpilledDelta>() + ARC_BYTES + list + runs + patch
     }
 
     /// The same delta in memory again.
     pub(crate) fn read(&self, context: &Resources) -> Result<Delta> {
         let (mut delta, mut committed) = (Delta::new(), HashMap::new());
+        if let Some(patch) = &self.patch {
+            patch.read_into(&mut delta)?;
+        }
         for run in &self.runs {
             let bytes = run.extent.read()?;
             run.decode(&bytes, &mut committed, &mut delta).ok_or_else(|| {

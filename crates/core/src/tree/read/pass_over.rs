@@ -3,6 +3,9 @@
 //! What is lost with a block is known from the pages above it: the keys between two separators. Each such range is
 //! noted once, told to the operator, and passed over by scans in ascending order, but for rows in it that came from the
 //! log. Everything else (look-ups of a key in it, scans in descending order) fails there as ever.
+//!
+//! Of a leaf whose patch alone cannot be read such scans find the rows as they were before it: the range is noted, as
+//! one of older rows.
 
 use super::cursor::TreeCursor;
 use crate::tree::leaf::node::Node;
@@ -26,8 +29,8 @@ impl Tree {
 
     /// The entry of `key` has a value that cannot be read.
     pub(in crate::tree) fn note_lost_entry(&self, key: &[u8], error: Error) {
-        let high = Some([key, &[0]].concat());
-        self.note_lost(key.to_vec(), high, error);
+        let (low, high) = (key.to_vec(), Some([key, &[0]].concat()));
+        self.note_lost(Lost { tree: self.id(), low, high, is_older: false, error });
     }
 
     /// A scan met `error` at `key` or behind it. Where it can go on: `None` at the end of the tree; the error, if
@@ -37,16 +40,17 @@ impl Tree {
         loop {
             let Probe { low, high, readable } = self.probe(&at);
             if !readable {
-                self.note_lost(low.max(key.to_vec()), high.clone(), error);
+                let (tree, low) = (self.id(), low.max(key.to_vec()));
+                self.note_lost(Lost { tree, low, high: high.clone(), is_older: false, error });
                 return Ok(high);
             }
             at = high.filter(|high| *high > at).ok_or_else(|| error.clone())?;
         }
     }
 
-    pub(in crate::tree) fn note_lost(&self, low: Vec<u8>, high: Option<Vec<u8>>, error: Error) {
-        if let Some(lost) = self.context.lost.get() {
-            lost.note(Lost { tree: self.id(), low, high, error });
+    pub(in crate::tree) fn note_lost(&self, lost: Lost) {
+        if let Some(known) = self.context.lost.get() {
+            known.note(lost);
         }
     }
 

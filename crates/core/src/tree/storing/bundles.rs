@@ -307,7 +307,9 @@ impl Tree {
         let mut count = 0;
         let exchanged = self.exchange_base(leaf, MOST_TRIES, |base| {
             count = 0;
-            let Some(durable) = leaf.latch().copies.durable().cloned() else { return Ok(None) };
+            let Some(durable) = leaf.latch().copies.durable().map(|copy| copy.image.clone()) else {
+                return Ok(None);
+            };
             let named: HashSet<*const Blob> = durable.known_blobs().iter().map(Arc::as_ptr).collect();
             base.with(|key, value, _| {
                 let Value::Blob(blob) = value else { return Ok(Other::Keep) };

@@ -96,9 +96,9 @@ impl Tree {
             return false;
         }
         let mut state = leaf.latch();
-        let Some((image, before)) = state.copies.join(&view.base) else { return false };
-        image.extent.join(generation);
-        self.shared.size.count_image(before.as_ref(), Some(&image));
+        let Some((copy, before)) = state.copies.join(&view.base) else { return false };
+        copy.image.extent.join(generation);
+        self.shared.size.count_image(before.as_ref(), Some(&copy));
         true
     }
 }

@@ -1,7 +1,8 @@
 //! Writing a tree's image as of a timestamp: the tree's part of a checkpoint.
 //!
 //! 1. *Leaves*: each leaf that was dirty when the image began is consolidated, then written as the timestamp sees it.
-//!    No latch is held over I/O; writers and readers go on. Where the leaves are more than memory has room for, each is
+//!    Of one with few changes since its block was written only these are ([`super::patches`]): it stays as it is. No
+//!    latch is held over I/O; writers and readers go on. Where the leaves are more than memory has room for, each is
 //!    written once it is consolidated, ahead of the image ([`super::early`]): nothing has to be evicted to the spill
 //!    file and read again in between.
 //! 2. *Splits*: leaves that a split touched since they were written are written again, until they are few.
@@ -12,6 +13,7 @@
 //! [`Tree::checkpoint_abandoned`] puts the leaves back on the list.
 
 use super::bundles::Part;
+use super::patches::Patches;
 use super::tree::Tree;
 use crate::store::{Lifetime, PreparedBlock, TreeRoot};
 use crate::sync::atomic::Ordering;
@@ -20,7 +22,7 @@ use crate::tree::block::Block;
 use crate::tree::leaf::care::Care;
 use crate::tree::leaf::lifecycle::FileCopy;
 use crate::tree::leaf::node::{LeafRef, Node};
-use crate::tree::leaf::{Base, Image, LeafView};
+use crate::tree::leaf::{Base, LeafView};
 use crate::tree::versions::materialise::materialise;
 use crate::tree::versions::visibility::{Content, Reader};
 use crate::types::Timestamp;
@@ -120,6 +122,9 @@ impl Tree {
         each(&listed, writers, &|leaf| {
             let node = leaf.node();
             self.shared.context.cache.make_room_if_possible();
+            if self.is_to_be_patched(leaf) {
+                return Ok(());
+            }
             self.consolidate_changed(node)?;
             self.merge_around(node);
             match overflows {
@@ -135,8 +140,13 @@ impl Tree {
             self.settle_direct(moment.counted_at);
             return Ok(None);
         };
-        each(&dirty, writers, &|leaf| self.write_leaf(leaf, at, generation))
-            .inspect_err(|_| self.list_again(&dirty))?;
+        let patches = Patches::new(self, at, generation);
+        each(&dirty, writers, &|leaf| match patches.take(leaf)? {
+            true => Ok(()),
+            false => self.write_leaf(leaf, at, generation),
+        })
+        .and_then(|()| patches.write_rest())
+        .inspect_err(|_| self.list_again(&dirty))?;
         self.write_split(at, generation, writers)?;
         let root = self.write_cut(self.cut()?, at, generation, writers)?;
         self.supersede_replaced(generation)?;
@@ -284,13 +294,13 @@ impl Tree {
         Ok(LeafImage { block, clean: false })
     }
 
-    fn note_image(&self, leaf: &LeafRef, made: FileCopy, generation: u64) {
+    pub(super) fn note_image(&self, leaf: &LeafRef, made: FileCopy, generation: u64) {
         let mut state = leaf.latch();
-        self.shared.size.count_image(state.copies.newest(), Some(&made.image));
+        self.shared.size.count_image(state.copies.newest(), Some(&made));
         let clean = made.has_twin();
         if let Some(replaced) = state.copies.checkpointed(made) {
             // Its blobs are in the images that replace it: the leaf's, or its new neighbours'.
-            replaced.extent.supersede(generation);
+            replaced.supersede(generation, state.copies.durable());
         }
         if !clean {
             self.list_dirty(&state, leaf.node());
@@ -306,15 +316,18 @@ impl Tree {
     /// Supersedes the images that this one replaces, and the blobs that no leaf of it names any more. (A blob may have
     /// moved to another leaf by a split; both were written then.)
     pub(in crate::tree) fn supersede_replaced(&self, generation: u64) -> Result<()> {
-        let mut replaced: Vec<Arc<Image>> = self.structure.lock().loose.superseded().to_vec();
+        let mut replaced: Vec<FileCopy> = self.structure.lock().loose.superseded().to_vec();
         let mut kept = Kept::default();
         for node in self.imaged.lock().iter() {
             match &**node {
                 Node::Leaf(leaf) => {
                     let state = leaf.latch();
-                    if let Some(pending) = state.copies.pending() {
-                        kept.add(&pending.known_blobs());
-                        replaced.extend(state.copies.durable().cloned());
+                    if let (Some(pending), durable) = (state.copies.pending(), state.copies.durable()) {
+                        kept.add(&pending.image.known_blobs());
+                        match durable.filter(|durable| Arc::ptr_eq(&durable.image, &pending.image)) {
+                            Some(durable) => durable.supersede(generation, Some(pending)),
+                            None => replaced.extend(durable.cloned()),
+                        }
                     }
                 }
                 Node::Inner(inner) => {
@@ -325,9 +338,9 @@ impl Tree {
                 }
             }
         }
-        for image in &replaced {
-            image.extent.supersede(generation);
-            let Some(named) = unless_damaged(image.blobs(&self.shared))? else { continue };
+        for copy in &replaced {
+            copy.supersede(generation, None);
+            let Some(named) = unless_damaged(copy.image.blobs(&self.shared))? else { continue };
             let mut gone = named.iter().filter(|blob| !kept.has(blob));
             gone.try_for_each(|blob| blob.supersede(generation))?;
         }
@@ -348,8 +361,8 @@ impl Tree {
                     state.copies.checkpoint_durable();
                     leaf.leave_spill(&mut state);
                     let view = leaf.view();
-                    if let Some(image) = state.copies.durable().filter(|_| looks) {
-                        self.bundles.note_leaf(&image.known_blobs(), &view.low);
+                    if let Some(copy) = state.copies.durable().filter(|_| looks) {
+                        self.bundles.note_leaf(&copy.image.known_blobs(), &view.low);
                     }
                     // It may have been evicted while the checkpoint was under way.
                     state.forget_blobs(&view.base);
@@ -368,9 +381,9 @@ impl Tree {
     /// Reads all blocks that may name large values.
     pub(crate) fn supersede_all(&self, generation: u64) -> Result<()> {
         let structure = self.structure.lock();
-        for image in structure.loose.gone() {
-            image.extent.supersede(generation);
-            if let Some(named) = unless_damaged(image.blobs(&self.shared))? {
+        for copy in structure.loose.gone() {
+            copy.supersede(generation, None);
+            if let Some(named) = unless_damaged(copy.image.blobs(&self.shared))? {
                 named.iter().try_for_each(|blob| blob.supersede(generation))?;
             }
         }
@@ -382,12 +395,12 @@ impl Tree {
     fn supersede_node(&self, node: &Arc<Node>, generation: u64) -> Result<()> {
         match &**node {
             Node::Leaf(leaf) => {
-                let image = leaf.latch().copies.durable().cloned();
-                let Some(image) = image else { return Ok(()) };
-                if let Some(block) = unless_damaged(leaf.read_base(&Base::Stored(image.clone())))? {
+                let copy = leaf.latch().copies.durable().cloned();
+                let Some(copy) = copy else { return Ok(()) };
+                if let Some(block) = unless_damaged(leaf.read_base(&Base::Stored(copy.image.clone())))? {
                     block.blobs().iter().try_for_each(|blob| blob.supersede(generation))?;
                 }
-                image.extent.supersede(generation);
+                copy.supersede(generation, None);
             }
             Node::Inner(inner) => {
                 let view = unless_damaged(inner.view(&self.shared))?.and_then(|view| view.clone());

@@ -16,6 +16,7 @@ use crate::tree::change::consolidate::shortest_separator;
 use crate::tree::change::structure::{Structure, LEFT_FREE};
 use crate::tree::change::write::MAX_KEY_BYTES;
 use crate::tree::leaf::changes::Changes;
+use crate::tree::leaf::lifecycle::FileCopy;
 use crate::tree::leaf::node::{Inner, InnerView, Node, MAX_CHILDREN};
 use crate::tree::leaf::{Archive, Base, Image, Leaf, LeafView};
 use crate::tree::versions::delta::Delta;
@@ -115,7 +116,8 @@ impl TreeLoader {
         let lows: Vec<Bound> = self.written.iter().map(|(low, _)| Bound::from(&low[..])).collect();
         let leaf = |(i, (low, image)): (usize, (Vec<u8>, Arc<Image>))| {
             let high = lows.get(i + 1).cloned();
-            let leaf = Leaf::stored(self.tree.shared.clone(), lows[i].clone(), high, image);
+            let copy = FileCopy::stored(image, None);
+            let leaf = Leaf::stored(self.tree.shared.clone(), lows[i].clone(), high, copy);
             (low, Arc::new(Node::Leaf(leaf)))
         };
         let mut nodes: Vec<(Vec<u8>, Arc<Node>)> = self.written.drain(..).enumerate().map(leaf).collect();

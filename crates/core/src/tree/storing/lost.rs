@@ -16,6 +16,8 @@ pub struct Lost {
     pub low: Vec<u8>,
     /// Up to this one, which is not lost; `None`: up to the end of the tree.
     pub high: Option<Vec<u8>>,
+    /// They are there, but as they were before some checkpoint.
+    pub is_older: bool,
     /// Why.
     pub error: Error,
 }
@@ -34,10 +36,14 @@ impl LostRanges {
         }
         let hex = |key: &[u8]| key.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let text = format!(
-            "entries of tree {} from key {} to {} cannot be read and are passed over: {}",
+            "entries of tree {} from key {} to {} {}: {}",
             lost.tree,
             hex(&lost.low),
             lost.high.as_ref().map_or("the end".to_string(), |high| hex(high)),
+            match lost.is_older {
+                true => "lack their latest changes, which cannot be read",
+                false => "cannot be read and are passed over",
+            },
             lost.error
         );
         ranges.push(lost);

@@ -11,7 +11,7 @@
 
 use super::tree::Tree;
 use crate::cache::Charge;
-use crate::store::{BlockAddress, Lifetime, TreeRoot};
+use crate::store::{ChildAddress, Lifetime, TreeRoot};
 use crate::sync::atomic::Ordering;
 use crate::sync::Held;
 use crate::tree::change::structure::{mark_changed, mark_dirty, Structure};
@@ -122,7 +122,10 @@ impl Tree {
         writers: usize,
     ) -> Result<TreeRoot> {
         self.write_noted(&mut cut, at, generation, writers).inspect_err(|_| mark_again(&cut.pages))?;
-        let address = self.image_of(&cut.root)?;
+        let ChildAddress { block: address, patch } = self.image_of(&cut.root)?;
+        if patch.is_some() {
+            return Err(self.no_image());
+        }
         self.end_image(&mut self.structure.lock());
         let height = match &*cut.root {
             Node::Inner(inner) => inner.level,
@@ -157,7 +160,7 @@ impl Tree {
         let Node::Inner(inner) = &*page.node else { return Ok(()) };
         debug_assert!(watched::has_none(), "a page is compressed under a tree's structure latch");
         let children = page.view.children.iter();
-        let addresses: Vec<BlockAddress> =
+        let addresses: Vec<ChildAddress> =
             children.map(|child| self.image_of(child)).collect::<Result<_>>()?;
         let built = Inner::page(&page.view, &addresses, page.high.as_deref());
         let (lifetime, packing) = (Lifetime::Checkpoint(generation), self.shared.encoding.packing());
@@ -171,12 +174,16 @@ impl Tree {
     }
 
     /// Where the image has the node, which is written if it has to be.
-    fn image_of(&self, node: &Node) -> Result<BlockAddress> {
+    fn image_of(&self, node: &Node) -> Result<ChildAddress> {
         let address = match node {
-            Node::Leaf(leaf) => leaf.latch().copies.newest().map(|image| *image.extent.address()),
+            Node::Leaf(leaf) => leaf.latch().copies.newest().map(|copy| ChildAddress {
+                block: *copy.image.extent.address(),
+                patch: copy.patch.as_ref().map(|patch| *patch.extent().address()),
+            }),
             Node::Inner(inner) => {
                 let image = inner.image.lock();
-                image.pending.as_ref().or(image.durable.as_ref()).map(|extent| *extent.address())
+                let newest = image.pending.as_ref().or(image.durable.as_ref());
+                newest.map(|extent| ChildAddress::from(*extent.address()))
             }
         };
         address.ok_or_else(|| self.no_image())

@@ -7,9 +7,11 @@
 
 use super::exchange::Other;
 use super::tree::Tree;
+use crate::store::Extent;
 use crate::tree::block::blob::Blob;
 use crate::tree::block::Value;
 use crate::tree::change::structure::mark_dirty;
+use crate::tree::leaf::lifecycle::FileCopy;
 use crate::tree::leaf::node::{LeafRef, Node};
 use crate::Result;
 use std::sync::Arc;
@@ -39,8 +41,12 @@ impl Tree {
     pub(super) fn relocate_block(&self, key: &[u8], limit: u64) -> Result<LeafRef> {
         let (leaf, _) = self.leaf_of(key)?;
         let mut state = leaf.latch();
-        if state.copies.durable().is_some_and(|image| image.extent.address().offset >= limit) {
-            state.copies.forget_ahead();
+        let is_far = |extent: &Extent| extent.address().offset >= limit;
+        let is_far = |copy: &FileCopy| {
+            is_far(&copy.image.extent) || copy.patch.as_ref().is_some_and(|patch| is_far(patch.extent()))
+        };
+        if state.copies.durable().is_some_and(is_far) {
+            state.copies.rewrite();
             self.list_dirty(&state, leaf.node());
         }
         drop(state);

@@ -14,6 +14,7 @@ use crate::tree::block::Block;
 use crate::tree::change::trunk::Trunk;
 use crate::tree::change::waiting::Attention;
 use crate::tree::encoding::Encoding;
+use crate::tree::leaf::lifecycle::FileCopy;
 use crate::tree::leaf::node::{Bounds, Inner, Node};
 use crate::tree::leaf::shared::{Resources, Size, TreeShared};
 use crate::tree::leaf::{Image, Leaf};
@@ -197,7 +198,8 @@ impl Tree {
 
     fn stored_root(shared: &Arc<TreeShared>, root: &TreeRoot, extent: Arc<Extent>) -> Node {
         if root.height == 0 {
-            return Node::Leaf(Leaf::stored(shared.clone(), Bound::from(&[][..]), None, Image::new(extent)));
+            let copy = FileCopy::stored(Image::new(extent), None);
+            return Node::Leaf(Leaf::stored(shared.clone(), Bound::from(&[][..]), None, copy));
         }
         Node::Inner(Inner::stored(root.height, extent, Some(Bounds::ALL)))
     }

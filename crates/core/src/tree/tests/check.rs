@@ -142,7 +142,7 @@ fn damage_on_disk_is_found_though_the_block_is_in_memory() {
     let node = bench.tree.find_leaf(&700u32.to_be_bytes()).unwrap();
     let leaf = node.leaf().unwrap();
     leaf.base(&node, &leaf.view()).unwrap();
-    let at = *leaf.latch().copies.durable().unwrap().extent.address();
+    let at = *leaf.latch().copies.durable().unwrap().image.extent.address();
     let file = std::fs::File::options().read(true).write(true).open(bench.space.path()).unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, at.offset + 10).unwrap();

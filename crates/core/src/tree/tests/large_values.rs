@@ -233,7 +233,7 @@ fn what_a_forgotten_image_named_is_read_again_when_a_checkpoint_replaces_it() {
     bench.each_leaf(&mut |node, _| bench.tree.consolidate_changed(node).unwrap());
     bench.tree.remove_vacant().unwrap();
     let mut forgotten = 0;
-    for image in bench.tree.structure.lock().loose.gone() {
+    for image in bench.tree.structure.lock().loose.gone().map(|copy| &copy.image) {
         let named = image.known_blobs().len();
         image.forget_blobs();
         forgotten += named - image.known_blobs().len();

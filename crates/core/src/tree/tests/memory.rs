@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// Bytes of the deltas of all leaves.
+/// Bytes of the deltas of all leaves that no checkpoint has written.
 fn changes(bench: &Bench) -> u64 {
     let mut bytes = 0;
-    bench.each_leaf(&mut |_, leaf| bytes += leaf.view().delta.bytes() as u64);
+    bench.each_leaf(&mut |_, leaf| bytes += leaf.latch().unwritten_bytes(&leaf.view().delta) as u64);
     bytes
 }
 

@@ -7,7 +7,7 @@ const ROWS: u64 = 3000;
 const FRAME_BYTES: usize = 500;
 
 /// Leaves are stored in frames, and the cache is so full that look-ups leave them packed.
-fn framed(cache_bytes: u64) -> Bench {
+pub(super) fn framed(cache_bytes: u64) -> Bench {
     let bench = Bench::new(cache_bytes);
     bench.context.frame_bytes.store(FRAME_BYTES, Ordering::Relaxed);
     bench.context.cache.charge(cache_bytes as usize / 16 * 13);
@@ -194,7 +194,7 @@ fn a_flipped_byte_of_any_part_is_found_and_named_and_the_other_leaves_are_read()
     let bench = stored();
     let reader = Reader::at(Timestamp::MAX);
     let node = bench.tree.find_leaf(&key(2000)).unwrap();
-    let at = *node.leaf().unwrap().latch().copies.durable().unwrap().extent.address();
+    let at = *node.leaf().unwrap().latch().copies.durable().unwrap().image.extent.address();
     let file = std::fs::File::options().read(true).write(true).open(bench.space.path()).unwrap();
     let flip = |byte: u64| {
         let mut bytes = [0];

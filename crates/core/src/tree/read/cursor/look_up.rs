@@ -5,6 +5,7 @@ use super::pin::Asked;
 use super::{is_settled, Item, TreeCursor, LOOK_UP_COST};
 use crate::tree::versions::visibility::{seen, visible, Reader, Seen};
 use crate::Result;
+use std::sync::Arc;
 
 impl TreeCursor {
     /// Looks `key` up. If it is absent, the cursor stands between its neighbours, and `next` and `prev` go there.
@@ -115,8 +116,11 @@ impl TreeCursor {
         let Some(leaf) = pin.node.leaf() else { return Ok(()) };
         // Its entries have the numbers that they have in the keys. That the leaf gets another view by it only makes the
         // next call look for its place again.
-        pin.base = Kept::from(leaf.base(&pin.node, &pin.view)?);
-        pin.packed = None;
+        pin.base = Kept::from(match pin.packed.take().filter(|packed| !pin.view.base.is_packed(packed)) {
+            None => leaf.base(&pin.node, &pin.view)?,
+            // Others have not got it.
+            Some(packed) => Arc::new(packed.whole()?),
+        });
         Ok(())
     }
 }

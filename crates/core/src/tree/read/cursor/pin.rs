@@ -11,6 +11,7 @@ use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::packed::PackedBase;
 use crate::tree::leaf::{Base, Leaf, LeafView};
+use crate::tree::storing::lost::Lost;
 use crate::tree::versions::delta::Delta;
 use crate::tree::versions::history::History;
 use crate::tree::versions::visibility::Reader;
@@ -137,7 +138,9 @@ impl TreeCursor {
                         ((moment, changes), view) = (numbers, now);
                     }
                 }
-                (base, delta) = (Kept::from(rows), Kept::from(leaf.delta(&node, &view)?));
+                let changes_of = |view| leaf.delta(&node, view);
+                let read = changes_of(&view).or_else(|error| self.without_patch(leaf, &view, error));
+                (base, delta) = (Kept::from(rows), Kept::from(read?));
             }
         }
         #[cfg(test)]
@@ -295,10 +298,25 @@ impl TreeCursor {
         if !self.lenient || !self.tree.passes_over(&error) {
             return Err(error);
         }
-        self.tree.note_lost(view.low.to_vec(), view.high.as_ref().map(|high| high.to_vec()), error);
+        self.tree.note_lost(self.lost_with(view, false, error));
         // It is not empty, and nobody should tidy it away.
         self.yielded = 1;
         Ok(leaf.shared.no_rows.clone())
+    }
+
+    /// What stands in for the changes of a leaf whose patch cannot be read: those since it was written.
+    #[cold]
+    fn without_patch(&mut self, leaf: &Leaf, view: &LeafView, error: Error) -> Result<Arc<Delta>> {
+        let patch = view.delta.patch().filter(|_| self.lenient);
+        let newer = patch.and_then(|patch| view.delta.since_patch(patch));
+        let Some(newer) = newer.filter(|_| self.tree.passes_over(&error)) else { return Err(error) };
+        self.tree.note_lost(self.lost_with(view, true, error));
+        newer.read(&leaf.shared.context)
+    }
+
+    fn lost_with(&self, view: &LeafView, is_older: bool, error: Error) -> Lost {
+        let high = view.high.as_ref().map(|high| high.to_vec());
+        Lost { tree: self.tree.id(), low: view.low.to_vec(), high, is_older, error }
     }
 
     /// A leaf that had content but nothing to see wastes everybody's time: have it consolidated.
