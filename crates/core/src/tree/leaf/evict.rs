@@ -232,7 +232,7 @@ fn evicted_delta(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Opti
 }
 
 /// A delta in memory that is all in the leaf's patch, which is enough unless a snapshot is older than that.
-pub(in crate::tree) fn covered_delta(leaf: &Leaf, state: &LeafState, delta: &Changes) -> Option<Changes> {
+pub(super) fn covered_delta(leaf: &Leaf, state: &LeafState, delta: &Changes) -> Option<Changes> {
     let covered = state.covered.as_ref().filter(|covered| covered.covers(delta))?;
     let older = || Arc::new(SpilledDelta::of_patch(covered.patch.clone()));
     (!leaf.is_needed_before(covered.patch.newest()))

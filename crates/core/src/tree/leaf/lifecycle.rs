@@ -54,7 +54,7 @@ impl FileCopy {
 
     /// The same block with another patch.
     pub(in crate::tree) fn with_patch(&self, patch: Arc<Patch>) -> FileCopy {
-        FileCopy { patch: Some(patch), patched_twin: None, ..self.clone() }
+        FileCopy { patch: Some(patch), ..self.clone() }
     }
 
     /// Bytes on disk, and before they were compressed.

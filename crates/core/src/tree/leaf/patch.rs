@@ -14,9 +14,10 @@
 //! The idea is that of the delta pages of LLAMA and of the message buffers of B-epsilon trees, with one level of them.
 
 use super::changes::Changes;
+use super::evict::covered_delta;
 use super::lifecycle::FileCopy;
 use super::spill::DeltaSize;
-use super::{LeafState, LeafView};
+use super::{Base, Leaf, LeafState, LeafView};
 use crate::mvcc::{State, TxnStatus};
 use crate::slabs::Buffer;
 use crate::store::Extent;
@@ -315,6 +316,29 @@ impl LeafState {
     }
 }
 
+impl Leaf {
+    /// The first `versions` of `delta` are all in `patch`, which a checkpoint has written: if the leaf has it still, it
+    /// can leave memory, and does if there is no block beside it.
+    pub(in crate::tree) fn cover(
+        &self,
+        state: &mut LeafState,
+        delta: &Arc<Delta>,
+        versions: usize,
+        patch: Arc<Patch>,
+    ) {
+        let view = self.view();
+        if !matches!(&view.delta, Changes::Live(live) if Arc::ptr_eq(live, delta)) {
+            return;
+        }
+        state.covered = Some(Box::new(Covered::new(delta, versions, patch)));
+        state.backing = None;
+        let is_away = matches!(view.base, Base::Stored(_));
+        let away = covered_delta(self, state, &view.delta).filter(|_| is_away);
+        let delta = away.unwrap_or_else(|| view.delta.clone());
+        self.publish(state, LeafView { delta, ..(*view).clone() });
+    }
+}
+
 /// A delta in memory that is all in the file.
 pub(crate) struct Covered {
     live: Weak<Delta>,
@@ -327,7 +351,7 @@ pub(crate) struct Covered {
 
 impl Covered {
     /// `live` had so many versions when `patch` was made of it.
-    pub(in crate::tree) fn new(live: &Arc<Delta>, versions: usize, patch: Arc<Patch>) -> Covered {
+    pub(super) fn new(live: &Arc<Delta>, versions: usize, patch: Arc<Patch>) -> Covered {
         Covered { live: Arc::downgrade(live), versions, bytes: live.charge(), patch }
     }
 

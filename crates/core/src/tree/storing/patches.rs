@@ -7,11 +7,9 @@
 use super::tree::Tree;
 use crate::store::Lifetime;
 use crate::sync::Mutex;
-use crate::tree::leaf::changes::Changes;
-use crate::tree::leaf::evict::covered_delta;
 use crate::tree::leaf::lifecycle::FileCopy;
 use crate::tree::leaf::node::LeafRef;
-use crate::tree::leaf::patch::{Covered, NewPatch};
+use crate::tree::leaf::patch::{NewPatch, Patch};
 use crate::tree::leaf::{Base, LeafView};
 use crate::tree::versions::delta::Delta;
 use crate::types::Timestamp;
@@ -24,7 +22,7 @@ const WRITTEN_TOGETHER: usize = 64;
 /// A leaf's patch, on its way to the file.
 struct Waiting {
     leaf: LeafRef,
-    /// What it is added to.
+    /// What it is added to, as it was when the patch was made.
     copy: FileCopy,
     patch: NewPatch,
     /// What it was made of, if that is in memory, with how many versions it had.
@@ -116,12 +114,7 @@ impl<'a> Patches<'a> {
             let is_complete = patch.is_complete;
             let patch = patch.stored(block.extent().clone());
             let low = leaf.view().low.clone();
-            self.tree.note_patched(
-                &leaf,
-                copy.with_patch(patch),
-                made_of.filter(|_| is_complete),
-                self.generation,
-            );
+            self.tree.note_patched(&leaf, (copy, patch), made_of.filter(|_| is_complete), self.generation);
             self.tree.mark_way(leaf.node(), &low)?;
         }
         Ok(())
@@ -129,40 +122,27 @@ impl<'a> Patches<'a> {
 }
 
 impl Tree {
-    /// The running checkpoint has written `made` of the leaf. `made_of`: a delta that the patch has all of, and its
-    /// versions; `None`: there is more.
+    /// The running checkpoint has written a patch of the leaf, whose durable copy was this one. `made_of`: a delta that
+    /// the patch has all of, and its versions; `None`: there is more.
     fn note_patched(
         &self,
         leaf: &LeafRef,
-        made: FileCopy,
+        (copy, patch): (FileCopy, Arc<Patch>),
         made_of: Option<(Arc<Delta>, usize)>,
         generation: u64,
     ) {
         let mut state = leaf.latch();
+        // The block may have been read since, or folded into another.
+        let now = state.copies.durable().filter(|now| Arc::ptr_eq(&now.image, &copy.image));
+        let made = now.unwrap_or(&copy).with_patch(patch.clone());
         self.shared.size.count_image(state.copies.newest(), Some(&made));
-        let patch = made.patch.clone();
         if let Some(replaced) = state.copies.checkpointed(made) {
             replaced.supersede(generation, state.copies.durable());
         }
-        let (Some((delta, versions)), Some(patch)) = (made_of, patch) else {
-            self.list_dirty(&state, leaf.node());
-            drop(state);
-            return self.imaged(leaf.node());
-        };
-        let view = leaf.view();
-        let live = match &view.delta {
-            Changes::Live(live) if Arc::ptr_eq(live, &delta) => live,
-            _ => {
-                drop((view, state));
-                return self.imaged(leaf.node());
-            }
-        };
-        state.covered = Some(Box::new(Covered::new(live, versions, patch)));
-        state.backing = None;
-        let is_away = matches!(view.base, Base::Stored(_));
-        let away = covered_delta(leaf, &state, &view.delta).filter(|_| is_away);
-        let now = LeafView { delta: away.unwrap_or_else(|| view.delta.clone()), ..(*view).clone() };
-        leaf.publish(&mut state, now);
+        match made_of {
+            Some((delta, versions)) => leaf.cover(&mut state, &delta, versions, patch),
+            None => self.list_dirty(&state, leaf.node()),
+        }
         drop(state);
         self.imaged(leaf.node());
     }
