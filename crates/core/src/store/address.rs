@@ -7,10 +7,10 @@
 //! BlockAddress, 27 bytes, little-endian
 //!  0        8          12        16         24            25           27
 //!  | offset | stored   | raw     | checksum | compression | dictionary |
-//! ChildAddress, 27 or 54 bytes
+//! ChildAddress, 27, 28 or 54 bytes
 //!  0              27               54
-//!  | BlockAddress | BlockAddress   |
-//!  |              | of the patch   |
+//!  | BlockAddress | nothing, or a 1: a leaf that has no large values, or
+//!  |              | BlockAddress of the patch of such a leaf
 //! TreeRoot, 63 bytes
 //!  0              27       31        39       47             55          63
 //!  | BlockAddress | height | entries | leaves | stored bytes | raw bytes |
@@ -110,30 +110,45 @@ pub struct ChildAddress {
     pub block: BlockAddress,
     /// What has changed in a leaf since its block was written, if anything has.
     pub patch: Option<BlockAddress>,
+    /// It is a leaf that is known to have no large values; one with a patch has none.
+    pub has_no_large: bool,
 }
+
+/// Behind the address of a leaf that is known to have no large values.
+const NO_LARGE: u8 = 1;
 
 impl From<BlockAddress> for ChildAddress {
     fn from(block: BlockAddress) -> ChildAddress {
-        ChildAddress { block, patch: None }
+        ChildAddress { block, patch: None, has_no_large: false }
     }
 }
 
 impl ChildAddress {
-    /// One address, or two.
+    /// One address, or two, or one and a byte.
     pub fn encode(&self) -> Vec<u8> {
+        debug_assert!(
+            self.has_no_large || self.patch.is_none(),
+            "a patch of a leaf that may have large values"
+        );
         let mut out = self.block.encode().to_vec();
-        out.extend(self.patch.iter().flat_map(BlockAddress::encode));
+        match &self.patch {
+            Some(patch) => out.extend_from_slice(&patch.encode()),
+            None if self.has_no_large => out.push(NO_LARGE),
+            None => {}
+        }
         out
     }
 
     /// Reads what [`ChildAddress::encode`] wrote; `None` for anything else.
     pub fn decode(bytes: &[u8]) -> Option<ChildAddress> {
         let block = BlockAddress::decode(bytes)?;
-        let patch = match &bytes[BlockAddress::ENCODED_BYTES..] {
-            [] => None,
-            rest => Some(BlockAddress::decode(rest).filter(|_| rest.len() == BlockAddress::ENCODED_BYTES)?),
+        let (patch, has_no_large) = match &bytes[BlockAddress::ENCODED_BYTES..] {
+            [] => (None, false),
+            [NO_LARGE] => (None, true),
+            rest if rest.len() == BlockAddress::ENCODED_BYTES => (Some(BlockAddress::decode(rest)?), true),
+            _ => return None,
         };
-        Some(ChildAddress { block, patch })
+        Some(ChildAddress { block, patch, has_no_large })
     }
 }
 
@@ -205,7 +220,9 @@ mod tests {
             let in_parts = parts && matches!(kind, 1 | 2);
             let address = BlockAddress { offset: unit * SMALLEST_UNIT, stored_bytes: stored, raw_bytes, checksum, compression, in_parts, dictionary };
             prop_assert_eq!(BlockAddress::decode(&address.encode()), Some(address));
-            for child in [ChildAddress::from(address), ChildAddress { block: address, patch: Some(address) }] {
+            let child = ChildAddress::from(address);
+            let without = ChildAddress { has_no_large: true, ..child };
+            for child in [child, without, ChildAddress { patch: Some(address), ..without }] {
                 prop_assert_eq!(ChildAddress::decode(&child.encode()), Some(child));
             }
             let root = TreeRoot { address, height, entries, leaves, stored_bytes: entries / 2, raw_bytes: entries };

@@ -163,14 +163,16 @@ impl Walk<'_> {
 
     /// Whether all was as it should be.
     fn node(&mut self, at: &ChildAddress, height: u32, low: &[u8], high: Option<&[u8]>) -> Result<bool> {
-        let ChildAddress { block, patch } = at;
-        if height > 0 && patch.is_some() {
+        let ChildAddress { block, patch, has_no_large } = at;
+        let fits = height == 0 || !has_no_large;
+        if !fits {
             self.fault(block, "a patch of an inner page");
         }
-        match patch {
-            Some(patch) if height == 0 => self.patched_leaf(block, patch, low, high),
-            _ => self.block(block, height, low, high, None),
-        }
+        let whole = match patch {
+            Some(patch) if height == 0 => self.patched_leaf(block, patch, low, high)?,
+            _ => self.block(block, height, low, high, None)?,
+        };
+        Ok(whole && fits)
     }
 
     /// The patch comes first: the rows of the leaf are those of both.

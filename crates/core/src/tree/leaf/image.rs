@@ -105,9 +105,13 @@ impl Image {
         if self.extent.address().dictionary != 0 {
             shared.encoding.charge_dictionary();
         }
-        let block = Block::parse(raw, &object).map_err(|detail| {
+        let corrupt = |detail: String| {
             Error::corrupt(shared.space.path(), self.extent.address().offset, format!("base block: {detail}"))
-        })?;
+        };
+        let block = Block::parse(raw, &object).map_err(corrupt)?;
+        if matches!(&known, Known::Named(blobs) if blobs.len() != block.blobs().len()) {
+            return Err(corrupt("another number of large values than is known".to_string()));
+        }
         if !matches!(known, Known::Named(_)) && !self.learn(block.blobs()) {
             // Another reader was first: use its objects.
             drop(block);

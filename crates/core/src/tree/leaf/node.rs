@@ -243,10 +243,11 @@ impl Inner {
                 fence = Some(key);
                 break;
             }
-            let child = ChildAddress::decode(bytes).filter(|child| child.patch.is_none() || self.level == 1);
+            let child = ChildAddress::decode(bytes).filter(|child| !child.has_no_large || self.level == 1);
             let child = child.ok_or_else(|| corrupt("a child's address".to_string()))?;
             let patch = child.patch.map(|patch| shared.space.adopt(patch));
-            entries.push((key, Stored { block: shared.space.adopt(child.block), patch }));
+            let (block, has_no_large) = (shared.space.adopt(child.block), child.has_no_large);
+            entries.push((key, Stored { block, patch, has_no_large }));
         }
         // A descent would go round in circles otherwise, or past what it looks for.
         if let Some(Bounds { low, high }) = &*self.bounds.lock() {
@@ -290,13 +291,14 @@ impl Inner {
         shared: &Arc<TreeShared>,
         low: &Bound,
         high: Option<&Bound>,
-        Stored { block, patch }: Stored,
+        Stored { block, patch, has_no_large }: Stored,
     ) -> Arc<Node> {
         if self.level > 1 {
             let bounds = Bounds { low: low.to_vec(), high: high.map(|high| high.to_vec()) };
             return Arc::new(Node::Inner(Inner::stored(self.level - 1, block, Some(bounds))));
         }
-        let copy = FileCopy::stored(Image::new(block), patch.map(Patch::stored));
+        let image = if has_no_large { Image::with_blobs(block, &[]) } else { Image::new(block) };
+        let copy = FileCopy::stored(image, patch.map(Patch::stored));
         Arc::new(Node::Leaf(Leaf::stored(shared.clone(), low.clone(), high.cloned(), copy)))
     }
 }
@@ -305,6 +307,7 @@ impl Inner {
 struct Stored {
     block: Arc<Extent>,
     patch: Option<Arc<Extent>>,
+    has_no_large: bool,
 }
 
 fn unreachable_blob() -> Arc<crate::tree::block::blob::Blob> {

@@ -122,7 +122,7 @@ impl Tree {
         writers: usize,
     ) -> Result<TreeRoot> {
         self.write_noted(&mut cut, at, generation, writers).inspect_err(|_| mark_again(&cut.pages))?;
-        let ChildAddress { block: address, patch } = self.image_of(&cut.root)?;
+        let ChildAddress { block: address, patch, .. } = self.image_of(&cut.root)?;
         if patch.is_some() {
             return Err(self.no_image());
         }
@@ -178,6 +178,7 @@ impl Tree {
         let address = match node {
             Node::Leaf(leaf) => leaf.latch().copies.newest().map(|copy| ChildAddress {
                 block: *copy.image.extent.address(),
+                has_no_large: copy.image.names_none(),
                 patch: copy.patch.as_ref().map(|patch| *patch.extent().address()),
             }),
             Node::Inner(inner) => {
