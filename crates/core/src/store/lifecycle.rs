@@ -34,7 +34,7 @@ use super::{BlockAddress, Unit, SECTOR_BYTES};
 
 /// Small extents that are written together go to free ranges of at least this many bytes: with smaller ones the kernel
 /// would have to read the pages that it gets parts of.
-const LEAST_RUN_BYTES: u64 = 16 << 10;
+const LEAST_RUN_BYTES: u64 = 8 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
