@@ -161,6 +161,8 @@ impl Trunk {
         // Parents first, then the narrowed leaf: see the module's documentation.
         self.insert_children(path, node, &right);
         publish_piece(leaf, state, &view, first, high, horizon);
+        // It may have had nothing that no image has, but that one goes further than its keys now.
+        self.list_dirty(state, node);
         self.shared.size.add_leaves(right.len());
         if full {
             self.note_finished(node);

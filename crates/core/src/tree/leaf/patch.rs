@@ -81,9 +81,10 @@ impl Patch {
         })
     }
 
-    /// Adds what it says to `delta`, which is to get what is newer afterwards.
+    /// Adds what it says to `delta`, which is to get what is newer afterwards; some of that may be in the patch as well.
+    /// It is as if it had been committed before everything: no snapshot is so old that it makes a difference.
     pub(crate) fn read_into(&self, delta: &mut Delta) -> Result<()> {
-        let status = TxnStatus::of_commit(self.newest);
+        let status = TxnStatus::of_commit(0);
         self.read()?.each(|key, value| {
             let op = value.map_or(VersionOp::Delete, VersionOp::Put);
             delta.add(key, status.clone(), 0, op);

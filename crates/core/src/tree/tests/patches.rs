@@ -305,3 +305,50 @@ fn a_checkpoint_of_few_changes_writes_little_and_reads_no_block() {
     bench.each_leaf(&mut |_, leaf| assert!(matches!(leaf.view().base, Base::Stored(_)), "a block was read"));
     assert_eq!(bench.context.spill.moved_bytes(), (0, 0));
 }
+
+#[test]
+fn a_leaf_without_unwritten_changes_that_is_split_is_written_again() {
+    let mut bench = Bench::new(64 << 20);
+    // Leaves that are a little larger than a block, as the last row filled them.
+    bench.commit(&(0..2000).map(|n| (key(10 * n), Some(vec![n as u8; 480]))).collect::<Vec<_>>());
+    bench.checkpoint();
+    let before = bench.nodes();
+    let few = (0..2000).step_by(2).map(|n| (key(10 * n + 5), Some(vec![1; 60])));
+    bench.commit(&few.collect::<Vec<_>>());
+    bench.checkpoint();
+    let mut patched = 0;
+    bench.each_leaf(&mut |_, leaf| patched += u64::from(seen(leaf).is_some()));
+    assert!(patched > 100, "{patched} leaves have patches");
+    // As readers do.
+    let mut leaves = Vec::new();
+    collect_leaves(&bench.tree.root.load_full(), &mut leaves);
+    leaves.iter().for_each(|node| bench.tree.consolidate_changed(node).unwrap());
+    assert!(bench.nodes() > before + 10, "{} nodes, {before} before", bench.nodes());
+    let root = bench.checkpoint().unwrap();
+    let mut findings = bench.found_in_memory();
+    findings.append(bench.found_on_disk(&root));
+    assert!(findings.is_empty(), "{findings}");
+}
+
+#[test]
+fn what_a_patch_has_is_older_than_all_that_is_above_it() {
+    let mut history = History::new(77);
+    for _ in 0..40 {
+        history.write();
+        // Folded with a patch, changed, patched again while something else is changed, and evicted.
+        history.checkpoint();
+        history.fold_some();
+        (0..4).for_each(|_| history.write());
+        let (tree, context) = (history.bench.tree.clone(), history.bench.context.clone());
+        history.bench.checkpoint_with(&mut || {
+            let status = TxnStatus::new(1);
+            (0..ROWS).step_by(40).for_each(|n| {
+                tree.write(&key(n), WriteOp::Update(b"meanwhile"), &status, n as u32 + 1).unwrap();
+            });
+            context.clock.publish(&status);
+        });
+        history.bench.evict_all();
+        let findings = history.bench.found_in_memory();
+        assert!(findings.is_empty(), "{findings}");
+    }
+}
