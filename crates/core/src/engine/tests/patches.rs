@@ -104,3 +104,36 @@ fn a_damaged_patch_costs_the_changes_of_a_leaf_and_nothing_else() {
         put_back(&fs, path, &bytes);
     }
 }
+
+/// Loads so many rows, of which a patch takes the last two away, and then others from there on; whether there was one.
+fn load_over_patch(seed: u64, rows: u64) -> bool {
+    let (_fs, engine, table) = with_table(seed);
+    let tree = table.tree(0);
+    let load = |rows: std::ops::Range<u64>| {
+        let mut txn = engine.begin(Isolation::ReadCommitted);
+        rows.for_each(|i| txn.append(tree, &number(i), &[1; 60]).unwrap());
+        txn.commit().unwrap();
+    };
+    load(0..rows);
+    engine.checkpoint().unwrap();
+    let mut txn = engine.begin(Isolation::ReadCommitted);
+    (rows - 2..rows).for_each(|i| txn.write(tree, &number(i), WriteOp::Delete).unwrap());
+    txn.commit().unwrap();
+    engine.checkpoint().unwrap();
+    let mut has_patch = false;
+    each_leaf(tree, &mut |patch| has_patch = patch.is_some());
+    // Folded, as readers do.
+    tree.maintain(&tree.find_leaf(&number(rows)).unwrap()).unwrap();
+    load(rows - 2..2 * rows);
+    engine.checkpoint().unwrap();
+    let findings = engine.check_everything(&mut |_| Ok(())).unwrap();
+    assert!(findings.is_empty(), "{rows} rows: {findings}");
+    assert_eq!(all(&engine, tree).len() as u64, 2 * rows);
+    has_patch
+}
+
+#[test]
+fn rows_that_a_patch_takes_away_are_not_left_behind_by_a_load_in_their_place() {
+    let patched = (1000..1060).step_by(3).filter(|&rows| load_over_patch(rows, rows)).count();
+    assert!(patched > 5, "{patched} with a patch");
+}

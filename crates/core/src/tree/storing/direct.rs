@@ -122,6 +122,11 @@ impl Tree {
                 let _change = self.changes.begin();
                 self.add_right(&mut structure, &node, &low, &right)?;
                 leaf.publish(&mut state, LeafView { high: Some(low), ..(*view).clone() });
+                if state.copies.durable().is_some_and(|copy| copy.patch.is_some()) {
+                    // Its block may have rows from there on, which the patch takes away.
+                    state.copies.rewrite();
+                    self.list_dirty(&state, &node);
+                }
                 drop(state);
                 right
             }
