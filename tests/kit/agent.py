@@ -59,6 +59,11 @@ class Agent:
         self.process = None
         return status
 
+    def command(self, name, *arguments):
+        """A subcommand: its exit status, and what it says."""
+        done = subprocess.run([self.teak, "replicate", name, "--config", self.config, *arguments], capture_output=True, check=False)
+        return done.returncode, done.stdout.decode() + done.stderr.decode()
+
     def says(self):
         """All that it has said."""
         if not os.path.exists(self.log):

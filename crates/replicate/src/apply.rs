@@ -68,6 +68,8 @@ pub struct Applier<'p> {
     care: Care,
     /// The transaction that is open at the source.
     gtid: Option<Gtid>,
+    /// Somebody wants it passed over.
+    is_skipped: bool,
     /// The XA transaction that it prepares, and how many of its statements were kept.
     prepared: Option<(String, u32)>,
     /// Transactions of the source that are whole and not committed here.
@@ -103,6 +105,7 @@ impl<'p> Applier<'p> {
             gathered,
             care,
             gtid: None,
+            is_skipped: false,
             prepared: None,
             joined: 0,
             last: None,
@@ -147,7 +150,28 @@ impl<'p> Applier<'p> {
         }
     }
 
+    /// Fails if somebody wants something else than that this goes on.
+    pub fn must_go_on(&mut self) -> Result<(), Failure> {
+        self.target.must_go_on()
+    }
+
+    /// An event of a transaction that is passed over.
+    fn skipped(&mut self, sent: &Received<'_, '_>) -> Result<(), Failure> {
+        match self.steps.of_skipped(sent.event) {
+            Step::Nothing => return Ok(()),
+            // What was kept of it is of no use any more.
+            Step::Completed { xid, .. } => self.target.give_up(&xid)?,
+            _ => (),
+        }
+        self.target.has_skipped(&self.gtid())?;
+        self.end(sent)
+    }
+
     fn event(&mut self, sent: &Received<'_, '_>) -> Result<(), Failure> {
+        let begins = matches!(sent.event.body, Body::MariaDbGtid(_) | Body::MySqlGtid(_));
+        if self.is_skipped && !begins {
+            return self.skipped(sent);
+        }
         let step = self.steps.of(sent.event);
         let step = step.map_err(|refusal| {
             // One that is refused as a whole has not begun.
@@ -161,6 +185,7 @@ impl<'p> Applier<'p> {
             Step::Nothing => Ok(()),
             Step::Begin { gtid, prepares } => {
                 self.begin(gtid)?;
+                let prepares = prepares.filter(|_| !self.is_skipped);
                 prepares.map_or(Ok(()), |xid| self.prepare(xid))
             }
             Step::Prepares(xid) => self.prepare(xid),
@@ -219,7 +244,11 @@ impl<'p> Applier<'p> {
         }
         self.gathered.clear();
         self.prepared = None;
+        self.is_skipped = self.target.skips(&gtid.to_string());
         self.gtid = Some(gtid);
+        if self.is_skipped {
+            self.say(&format!("{} is skipped, as teak_replicate.skip has it", self.gtid()));
+        }
         Ok(())
     }
 
@@ -330,7 +359,7 @@ impl<'p> Applier<'p> {
 
     /// The source's transaction is at its end.
     fn end(&mut self, sent: &Received<'_, '_>) -> Result<(), Failure> {
-        self.prepared = None;
+        (self.prepared, self.is_skipped) = (None, false);
         let noted = self.target.intent().is_some_and(|intent| intent.gtid == self.gtid());
         if let Some(gtid) = self.gtid.take() {
             let added = self.position.add(&gtid);

@@ -13,6 +13,8 @@ pub enum Failure {
     Unclear(String),
     /// It does not pass: the source stops, and somebody must look.
     Final(String, Status),
+    /// `pause`, `resume`, `skip` or `stop` has asked for something: the next connection finds out what.
+    Asked,
 }
 
 /// Of a target that refuses what another time it would not: conflicts with others (1020, 1205, 1213), too many

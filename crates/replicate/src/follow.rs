@@ -3,6 +3,7 @@
 use crate::apply::{Applier, Care, Received};
 use crate::claims::Claims;
 use crate::configuration::{SourcePlan, Start, TargetPlan};
+use crate::control::{self, Wanted};
 use crate::copier::{self, Copier, Next};
 use crate::copying::Copying;
 use crate::dump::{family_of, newest};
@@ -21,37 +22,21 @@ use teak_console::{signals, terminal, Status};
 const TICK: Duration = Duration::from_millis(200);
 /// A source of which nothing comes for so long, not even that it has nothing, is gone.
 const SILENCE: Duration = HEARTBEAT.saturating_mul(3);
+/// How often the target is asked whether somebody wants something else.
+const LOOK: Duration = Duration::from_secs(1);
 /// What a source answers that has not what it is asked for.
 const NOT_THERE: u16 = 1236;
 
-/// Follows a source until a signal comes; an error is one that does not pass.
-pub fn follow(target: &TargetPlan, source: &SourcePlan, claims: &Claims) -> Result<(), (String, Status)> {
-    let (care, pause, said) = (Care::Usual, Pause::default(), String::new());
-    let mut follower = Follower { target, source, claims, has_claimed: false, care, pause, said };
-    loop {
-        match follower.connection() {
-            _ if signals::interrupted() => return Ok(()),
-            Ok(()) => return Ok(()),
-            Err(Failure::Passing(why)) => {
-                follower.say_once(&format!("{why}; trying again"));
-                follower.pause.wait();
-            }
-            // What failed is rolled back, and comes again, one by one.
-            Err(Failure::Unclear(why)) if follower.care == Care::Usual => {
-                follower.say_once(&format!("target: {why}; looking which transaction it is"));
-                follower.care = Care::Each;
-            }
-            Err(Failure::Unclear(why)) => return Err((format!("target: {why}"), Status::Server)),
-            Err(Failure::Final(why, status)) => return Err((why, status)),
-        }
-    }
-}
-
-struct Follower<'p> {
+/// Follows a source.
+pub struct Follower<'p> {
     target: &'p TargetPlan,
     source: &'p SourcePlan,
     claims: &'p Claims,
     has_claimed: bool,
+    /// It was not asked yet what somebody wants: that a former program was to stop is nothing to this one.
+    is_new: bool,
+    /// How often somebody had wanted something at the last look.
+    asked: Option<u64>,
     care: Care,
     pause: Pause,
     /// The last message, which is not repeated.
@@ -64,7 +49,83 @@ struct Known {
     connection: Connection,
 }
 
-impl Follower<'_> {
+impl<'p> Follower<'p> {
+    /// Of a source that was not begun in this run of the program.
+    pub fn new(target: &'p TargetPlan, source: &'p SourcePlan, claims: &'p Claims) -> Follower<'p> {
+        let (care, pause, said) = (Care::Usual, Pause::default(), String::new());
+        Follower { target, source, claims, has_claimed: false, is_new: true, asked: None, care, pause, said }
+    }
+
+    /// Follows it until a signal comes, or somebody wants it to end; an error is one that does not pass.
+    pub fn follow(&mut self) -> Result<(), (String, Status)> {
+        loop {
+            match self.connection() {
+                _ if signals::interrupted() => return Ok(()),
+                Ok(()) => return Ok(()),
+                Err(Failure::Passing(why)) => {
+                    self.say_once(&format!("{why}; trying again"));
+                    self.pause.wait();
+                }
+                // What failed is rolled back, and comes again, one by one.
+                Err(Failure::Unclear(why)) if self.care == Care::Usual => {
+                    self.say_once(&format!("target: {why}; looking which transaction it is"));
+                    self.care = Care::Each;
+                }
+                Err(Failure::Unclear(why)) => return Err((format!("target: {why}"), Status::Server)),
+                Err(Failure::Final(why, status)) => return Err((why, status)),
+                Err(Failure::Asked) => (),
+            }
+        }
+    }
+
+    /// Waits until somebody wants a source that has stopped to be followed. False: a signal came, or `goes_on` says
+    /// that nothing else is followed either.
+    pub fn is_wanted_again(&mut self, goes_on: &dyn Fn() -> bool) -> bool {
+        let mut connection = None;
+        while goes_on() && !signals::interrupted() {
+            std::thread::sleep(TICK);
+            connection = connection.or_else(|| self.target.settings.connect().ok());
+            let Some(target) = &mut connection else { continue };
+            match control::read(target, &self.source.name) {
+                Err(_) => connection = None,
+                Ok(None) => (),
+                Ok(Some(state)) => {
+                    let is_new = *self.asked.get_or_insert(state.asked) != state.asked;
+                    if is_new && matches!(state.wanted, Wanted::Follow | Wanted::Pause) {
+                        (self.care, self.pause, self.said) = (Care::Usual, Pause::default(), String::new());
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Does what somebody wants of the source. False: it is to end.
+    fn obey(&mut self, target: &mut Target<'_>) -> Result<bool, Failure> {
+        let is_new = std::mem::replace(&mut self.is_new, false);
+        while !signals::interrupted() {
+            let (wanted, asked) = target.wanted();
+            self.asked = Some(asked);
+            match wanted {
+                Wanted::Follow => return Ok(true),
+                Wanted::Stop | Wanted::Stopped if is_new => target.becomes(Wanted::Follow)?,
+                Wanted::Stop => {
+                    target.becomes(Wanted::Stopped)?;
+                    self.say_once("ends, as was asked for");
+                    return Ok(false);
+                }
+                Wanted::Stopped => return Ok(false),
+                Wanted::Pause => {
+                    self.say_once(&format!("pauses at {}", target.position().unwrap_or_default()));
+                    std::thread::sleep(TICK);
+                    target.read_state()?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
     fn say_once(&mut self, text: &str) {
         if self.said != text {
             terminal::message(&format!("{}: {text}", self.source.name));
@@ -75,6 +136,9 @@ impl Follower<'_> {
     /// From connecting to the next trouble, or to the end of the program.
     fn connection(&mut self) -> Result<(), Failure> {
         let mut target = Target::connect(self.target, self.source, self.claims)?;
+        if !self.obey(&mut target)? {
+            return Ok(());
+        }
         let mut known = self.ask()?;
         let text = match target.position() {
             Some(text) => text.to_string(),
@@ -116,8 +180,13 @@ impl Follower<'_> {
         mut copier: Option<Copier>,
     ) -> Result<(), Failure> {
         let mut heard = Instant::now();
+        let mut looked = Instant::now();
         while !signals::interrupted() {
             let of_source = |error| Failure::of_source(&error);
+            if looked.elapsed() > LOOK {
+                applier.must_go_on()?;
+                looked = Instant::now();
+            }
             if let Some(copy) = &mut copier {
                 let is_idle = !dump.connection().wait(Duration::ZERO).map_err(of_source)?;
                 match copy.step(applier, other, is_idle)? {

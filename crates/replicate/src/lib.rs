@@ -22,6 +22,7 @@
 //! | `events` | events with rows, written anew for a BINLOG statement |
 //! | `session`, `keys` | the session of a statement; rows as errors name them |
 //! | `target`, `schema` | the connection to the target, transactions; the tables of positions |
+//! | `control` | `teak replicate pause`, `resume`, `skip`, `stop`, and what they leave for who follows |
 //! | `check`, `status`, `verify`, `repair` | `teak replicate check`, `status`, `verify`, `verify --repair` |
 //! | `copier`, `copying`, `chunk_reader` | `start = "copy"`: what is copied next, what is there, how it is read |
 //! | `sides`, `chunks` | source and target as who compares them asks them; rows by ranges of keys |
@@ -38,6 +39,7 @@ mod chunk_reader;
 mod chunks;
 mod claims;
 mod configuration;
+mod control;
 mod copier;
 mod copying;
 mod dump;
@@ -62,6 +64,7 @@ mod verify;
 
 pub use check::CheckError;
 pub use configuration::Wrong;
+pub use control::ControlError;
 pub use dump::{Asked, Beginning, Dump, DumpError, Log, Sent, HEARTBEAT};
 pub use position::{Gtid, Position};
 pub use sides::SideError;
@@ -70,8 +73,11 @@ pub use verify::VerifyError;
 
 use claims::Claims;
 use configuration::Configuration;
+use control::Request;
+use follow::Follower;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use teak_console::{signals, terminal, Status};
 use verify::Wanted;
 
@@ -99,6 +105,37 @@ enum Command {
         /// As a JSON array
         #[arg(long)]
         json: bool,
+    },
+    /// Apply nothing more of sources, until `resume`
+    Pause {
+        #[command(flatten)]
+        file: ConfigurationFile,
+        /// Which ones; all without
+        sources: Vec<String>,
+    },
+    /// Go on with sources that pause, or have stopped
+    Resume {
+        #[command(flatten)]
+        file: ConfigurationFile,
+        /// Which ones; all without
+        sources: Vec<String>,
+    },
+    /// Pass over one transaction of a source
+    Skip {
+        #[command(flatten)]
+        file: ConfigurationFile,
+        /// The transaction
+        #[arg(long)]
+        gtid: String,
+        /// Whose it is; may be left out if there is one source only
+        source: Option<String>,
+    },
+    /// End the program that follows sources, or that it follows some
+    Stop {
+        #[command(flatten)]
+        file: ConfigurationFile,
+        /// Which ones; all without
+        sources: Vec<String>,
     },
     /// Compare the rows of sources and target, while they are followed or not
     Verify {
@@ -142,6 +179,9 @@ pub enum ReplicateError {
     /// `check` has found something.
     #[error("{0}")]
     Check(#[from] CheckError),
+    /// `pause`, `resume`, `skip` or `stop` could not be carried out.
+    #[error("{0}")]
+    Control(#[from] ControlError),
     /// `verify` has found something.
     #[error("{0}")]
     Verify(#[from] VerifyError),
@@ -160,6 +200,7 @@ impl ReplicateError {
             ReplicateError::Configuration(_) | ReplicateError::NoConfiguration => Status::Usage,
             ReplicateError::Check(CheckError::Found { .. }) => Status::Usage,
             ReplicateError::Check(CheckError::Output(_)) => Status::InputOutput,
+            ReplicateError::Control(error) => error.status(),
             ReplicateError::Verify(VerifyError::Different(_)) => Status::Other,
             ReplicateError::Verify(VerifyError::Side { error, .. }) => error.error().status(),
             ReplicateError::Verify(VerifyError::Output(_)) => Status::InputOutput,
@@ -179,6 +220,18 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ReplicateEr
         Some(Command::Status { file, json }) => {
             return Ok(status::show(&Configuration::read(&file.config)?, *json, out)?)
         }
+        Some(Command::Pause { file, sources }) => {
+            return Ok(control::ask(&Configuration::read(&file.config)?, sources, Request::Pause, out)?)
+        }
+        Some(Command::Resume { file, sources }) => {
+            return Ok(control::ask(&Configuration::read(&file.config)?, sources, Request::Resume, out)?)
+        }
+        Some(Command::Stop { file, sources }) => {
+            return Ok(control::ask(&Configuration::read(&file.config)?, sources, Request::Stop, out)?)
+        }
+        Some(Command::Skip { file, gtid, source }) => {
+            return Ok(control::skip(&Configuration::read(&file.config)?, source.as_deref(), gtid, out)?)
+        }
         Some(Command::Verify { file, values, repair }) => {
             let wanted = Wanted { values: *values, repair: *repair };
             return Ok(verify::show(&Configuration::read(&file.config)?, wanted, out)?);
@@ -188,18 +241,47 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ReplicateEr
     follow_all(&Configuration::read(&file.config)?)
 }
 
-/// Follows all sources until a signal comes, or until all of them have stopped. One that stops does not stop others.
+/// How many sources are followed.
+struct Followed(AtomicUsize);
+
+impl Followed {
+    fn less(&self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+
+    fn some(&self) -> bool {
+        self.0.load(SeqCst) > 0
+    }
+
+    /// One more, if there are others; otherwise the program is about to end.
+    fn more(&self) -> bool {
+        self.0.fetch_update(SeqCst, SeqCst, |some| (some > 0).then(|| some + 1)).is_ok()
+    }
+}
+
+/// Follows all sources until a signal comes, or until all of them have stopped. One that stops does not stop others,
+/// and is followed again if somebody asks for it while others are.
 fn follow_all(Configuration { target, sources, .. }: &Configuration) -> Result<(), ReplicateError> {
     signals::catch();
     let claims = &Claims::default();
+    let followed = &Followed(AtomicUsize::new(sources.len()));
     let stopped: Vec<Status> = std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for source in sources {
-            let work = move || match follow::follow(target, source, claims) {
-                Ok(()) => None,
-                Err((why, status)) => {
-                    terminal::message(&format!("{}: stopped: {why}", source.name));
-                    Some(status)
+            let work = move || {
+                let mut follower = Follower::new(target, source, claims);
+                loop {
+                    let stopped = match follower.follow() {
+                        Ok(()) => None,
+                        Err((why, status)) => {
+                            terminal::message(&format!("{}: stopped: {why}", source.name));
+                            Some(status)
+                        }
+                    };
+                    followed.less();
+                    if !follower.is_wanted_again(&|| followed.some()) || !followed.more() {
+                        return stopped;
+                    }
                 }
             };
             threads.push(std::thread::Builder::new().name(source.name.clone()).spawn_scoped(scope, work)?);

@@ -3,12 +3,13 @@
 //! ```text
 //! teak_replicate.position   a row for each source: how far it was applied
 //! teak_replicate.ddl        a row for a statement that changes definitions, from before it begins until its end is known
+//! teak_replicate.skip       a row for each transaction that somebody wants passed over, or that was
 //! teak_replicate.copy       a row for each table that is not copied yet, or in part
 //! teak_replicate.xa         rows for what an XA transaction did, from XA PREPARE until XA COMMIT
 //! ```
 
 /// What makes them, each if it is not there.
-pub const STATEMENTS: [&str; 5] = [
+pub const STATEMENTS: [&str; 6] = [
     "CREATE DATABASE IF NOT EXISTS teak_replicate",
     "CREATE TABLE IF NOT EXISTS teak_replicate.position (
         source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
@@ -17,8 +18,18 @@ pub const STATEMENTS: [&str; 5] = [
         log_file VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'the source''s log',
         log_position BIGINT UNSIGNED NULL COMMENT 'where in it the next event begins',
         source_time TIMESTAMP NULL COMMENT 'when the last transaction was committed at the source',
-        applied TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)
+        applied TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
+        wanted ENUM('follow', 'pause', 'stop', 'stopped') CHARACTER SET ascii NOT NULL DEFAULT 'follow'
+            COMMENT 'what somebody has asked for; stopped: it was done',
+        asked BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'counts how often; nothing is committed without this number'
     ) COMMENT 'teak replicate: how far each source was applied'",
+    "CREATE TABLE IF NOT EXISTS teak_replicate.skip (
+        source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        gtid VARCHAR(200) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        noted TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+        skipped TIMESTAMP(6) NULL COMMENT 'when it was passed over; NULL: it has not come yet',
+        PRIMARY KEY (source, gtid)
+    ) COMMENT 'teak replicate: transactions that are not applied'",
     "CREATE TABLE IF NOT EXISTS teak_replicate.ddl (
         source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
         gtid VARCHAR(200) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -44,6 +55,16 @@ pub const STATEMENTS: [&str; 5] = [
         PRIMARY KEY (source, table_schema, table_name)
     ) COMMENT 'teak replicate: tables that are not copied yet, or in part'",
 ];
+
+/// What the table of positions had not in builds before `pause` was there.
+pub const ADDED: &str =
+    "ALTER TABLE teak_replicate.position ADD COLUMN IF NOT EXISTS wanted ENUM('follow', 'pause', 'stop', 'stopped')
+        CHARACTER SET ascii NOT NULL DEFAULT 'follow' COMMENT 'what somebody has asked for; stopped: it was done',
+        ADD COLUMN IF NOT EXISTS asked BIGINT UNSIGNED NOT NULL DEFAULT 0
+        COMMENT 'counts how often; nothing is committed without this number'";
+/// Asks whether it has it.
+pub const HAS_ADDED: &str = "SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'teak_replicate'
+    AND TABLE_NAME = 'position' AND COLUMN_NAME = 'asked'";
 
 /// Asks whether what a statement of the schema makes is there.
 pub fn exists(statement: &str) -> String {
@@ -72,9 +93,9 @@ mod tests {
             "{}",
             exists(STATEMENTS[0])
         );
-        assert!(exists(STATEMENTS[1]).ends_with("TABLE_NAME = 'position'"), "{}", exists(STATEMENTS[1]));
-        assert!(exists(STATEMENTS[2]).ends_with("TABLE_NAME = 'ddl'"), "{}", exists(STATEMENTS[2]));
-        assert!(exists(STATEMENTS[3]).ends_with("TABLE_NAME = 'xa'"), "{}", exists(STATEMENTS[3]));
-        assert!(exists(STATEMENTS[4]).ends_with("TABLE_NAME = 'copy'"), "{}", exists(STATEMENTS[4]));
+        for (statement, table) in STATEMENTS[1..].iter().zip(["position", "skip", "ddl", "xa", "copy"]) {
+            let asked = exists(statement);
+            assert!(asked.ends_with(&format!("TABLE_NAME = '{table}'")), "{asked}");
+        }
     }
 }

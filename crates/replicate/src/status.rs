@@ -2,8 +2,10 @@
 //! is told by the lock that the program holds for it in the target.
 
 use crate::configuration::{Configuration, SourcePlan};
+use crate::control::{self, Wanted};
 use crate::dump::{family_of, newest};
 use crate::position::Position;
+use crate::tables;
 use crate::target::lock_of;
 use serde::Serialize;
 use std::io::Write;
@@ -16,6 +18,10 @@ struct Status {
     source: String,
     /// Somebody follows it.
     is_followed: bool,
+    /// Somebody has asked for a pause.
+    is_paused: bool,
+    /// Transactions that are to be skipped, and have not come yet.
+    to_skip: Vec<String>,
     /// What was applied; None if it was not begun.
     gtid: Option<String>,
     log_file: Option<String>,
@@ -72,6 +78,13 @@ impl Status {
         );
         // A target in which nothing was begun has no such table.
         const MISSING: [u16; 2] = [1049, 1146];
+        let wanted = control::read(target, name)?.map(|state| state.wanted);
+        let to_skip =
+            format!("SELECT gtid FROM teak_replicate.skip WHERE source = '{name}' AND skipped IS NULL");
+        let to_skip = match target.query(to_skip) {
+            Err(error) if error.code().is_some_and(|code| MISSING.contains(&code)) => Vec::new(),
+            rows => tables::texts(rows?).flatten().collect(),
+        };
         let rows = match target.query(row) {
             Err(error) if error.code().is_some_and(|code| MISSING.contains(&code)) => Vec::new(),
             rows => rows?,
@@ -94,6 +107,8 @@ impl Status {
         Ok(Status {
             source: name.clone(),
             is_followed: lock.is_some(),
+            is_paused: wanted == Some(Wanted::Pause),
+            to_skip,
             gtid,
             log_file: text(1),
             log_position: number(2),
@@ -107,7 +122,12 @@ impl Status {
     }
 
     fn line(&self) -> String {
-        let state = if self.is_followed { "followed" } else { "not followed" };
+        let state = match (self.is_followed, self.is_paused) {
+            (true, false) => "followed",
+            (true, true) => "paused",
+            (false, false) => "not followed",
+            (false, true) => "paused, not followed",
+        };
         let place = match (&self.gtid, &self.log_file, self.log_position) {
             (None, ..) => "not begun".into(),
             (Some(gtid), Some(file), Some(position)) => format!("at {gtid} ({file}, {position})"),
@@ -123,7 +143,11 @@ impl Status {
             0 => String::new(),
             left => format!(", {left} tables to be copied"),
         };
-        format!("{}: {state}, {place}{behind}{copied}", self.source)
+        let skipped = match self.to_skip.len() {
+            0 => String::new(),
+            _ => format!(", to be skipped: {}", self.to_skip.join(", ")),
+        };
+        format!("{}: {state}, {place}{behind}{copied}{skipped}", self.source)
     }
 }
 
@@ -169,6 +193,8 @@ mod tests {
         let begun = Status {
             source: "s".into(),
             is_followed: true,
+            is_paused: false,
+            to_skip: Vec::new(),
             gtid: Some("0-1-5".into()),
             log_file: Some("b.1".into()),
             log_position: Some(4),
@@ -181,6 +207,8 @@ mod tests {
         };
         let copied = Status { tables_to_copy: 2, ..begun.clone() };
         assert!(copied.line().ends_with(", 3 s behind, 2 tables to be copied"), "{}", copied.line());
+        let paused = Status { is_paused: true, to_skip: vec!["0-1-7".into()], ..begun.clone() };
+        assert_eq!(paused.line(), "s: paused, at 0-1-5 (b.1, 4), 3 s behind, to be skipped: 0-1-7");
         assert_eq!(begun.line(), "s: followed, at 0-1-5 (b.1, 4), 3 s behind");
         assert_eq!(
             Status { is_followed: false, seconds_behind: Some(0), ..begun.clone() }.line(),

@@ -153,6 +153,38 @@ impl Steps {
         Ok(Step::Begin { gtid: Gtid::MariaDb(transaction.gtid), prepares })
     }
 
+    /// The same of a transaction that is passed over, whatever is in it: nothing, its end, or that it completes an XA
+    /// transaction.
+    pub fn of_skipped<'e, 'a>(&mut self, event: &'e Event<'a>) -> Step<'e, 'a> {
+        let Some(open) = &mut self.open else { return Step::Nothing };
+        let is_first = std::mem::replace(&mut open.is_new, false);
+        let step = match &event.body {
+            Body::Xid(_) | Body::XaPrepare(_) => Step::Commit,
+            Body::Query(query) => match statement::classify(&query.statement, dialect_of(query)) {
+                Statement::Begin | Statement::Xa(Xa::Start, _) if is_first => {
+                    open.is_alone = false;
+                    Step::Nothing
+                }
+                Statement::Commit | Statement::Rollback => Step::Commit,
+                Statement::Xa(step @ (Xa::Commit | Xa::Rollback), xid) if open.is_alone => {
+                    Step::Completed { xid, is_commit: step == Xa::Commit }
+                }
+                _ if open.is_alone => Step::Commit,
+                _ => Step::Nothing,
+            },
+            // It says what the next statement is, and is none.
+            Body::Intvar(_) | Body::Rand(_) | Body::UserVar(_) | Body::RowsQuery(_) => {
+                open.is_new = is_first;
+                Step::Nothing
+            }
+            _ => Step::Nothing,
+        };
+        if step != Step::Nothing {
+            self.open = None;
+        }
+        step
+    }
+
     /// The transaction that has begun.
     fn within(&mut self, what: &str) -> Result<&mut Open, Refusal> {
         let without = || Refusal::Unexpected(format!("{what} outside of a transaction"));
@@ -351,6 +383,36 @@ mod tests {
             let alone = MariaDbTransaction::STANDALONE | MariaDbTransaction::COMPLETED_XA;
             assert_eq!(steps(vec![gtid(alone, 0), query(statement)]), ["begin", wanted]);
             assert_eq!(steps(vec![mysql(), query(statement)]), ["begin", wanted]);
+        }
+    }
+
+    #[test]
+    fn a_transaction_that_is_skipped_ends_where_it_would_end_whatever_is_in_it() {
+        let alone = MariaDbTransaction::STANDALONE;
+        let insert = || query("INSERT INTO t VALUES (1)");
+        for (bodies, wanted) in [
+            (vec![gtid(0, 0), insert(), Body::EndOfRows, Body::Xid(1)], vec!["", "", "commit"]),
+            (vec![gtid(0, 0), insert(), query("ROLLBACK TO `a`"), query("COMMIT")], vec!["", "", "commit"]),
+            (vec![gtid(alone, 0), query("CREATE TABLE t (a int)")], vec!["commit"]),
+            (vec![gtid(alone, 0), Body::RowsQuery(b"x"), insert()], vec!["", "commit"]),
+            (vec![gtid(0, 0), query("CREATE TABLE t (a int)"), Body::Xid(1)], vec!["", "commit"]),
+            (vec![mysql(), query("BEGIN"), insert(), query("COMMIT")], vec!["", "", "commit"]),
+            (vec![mysql(), query("DROP TABLE t")], vec!["commit"]),
+            (vec![gtid(alone, 0), query("XA COMMIT X'78',X'',1")], vec!["completed"]),
+            (vec![mysql(), query("XA START X'78',X'',1"), query("XA END X'78',X'',1")], vec!["", ""]),
+        ] {
+            let mut steps = Steps::default();
+            assert!(matches!(steps.of(&event(bodies[0].clone())), Ok(Step::Begin { .. })));
+            let found: Vec<&str> = bodies[1..]
+                .iter()
+                .map(|body| match steps.of_skipped(&event(body.clone())) {
+                    Step::Nothing => "",
+                    Step::Commit => "commit",
+                    Step::Completed { .. } => "completed",
+                    _ => "other",
+                })
+                .collect();
+            assert_eq!(found, wanted, "{bodies:?}");
         }
     }
 

@@ -3,13 +3,17 @@
 //! One connection does all, also statements that change definitions: the lock by name that it holds says that a source
 //! is followed by somebody, and a server gives it up only when what the connection began has ended.
 
+mod prepared;
+
 use crate::claims::Claims;
 use crate::configuration::{SourcePlan, TargetPlan};
+use crate::control::{self, Wanted};
 use crate::events;
 use crate::failure::Failure;
 use crate::requirements;
 use crate::schema;
-use std::collections::HashSet;
+use crate::tables;
+use std::collections::{BTreeSet, HashSet};
 use teak_binlog::Table;
 use teak_client::{Completed, Connection, Error};
 use teak_console::Status;
@@ -63,6 +67,11 @@ pub struct Target<'p> {
     engine: Option<String>,
     /// As it is committed; None if there is none of the source.
     position: Option<String>,
+    /// What somebody wants of the source, and how often somebody has wanted anything.
+    wanted: Wanted,
+    asked: u64,
+    /// Transactions that somebody wants passed over.
+    skips: BTreeSet<String>,
     intent: Option<Intent>,
     longest_packet: usize,
     /// Tables that were looked at, and may be written.
@@ -97,6 +106,9 @@ impl<'p> Target<'p> {
                     connection.execute(statement)?;
                 }
             }
+            if connection.value(schema::HAS_ADDED)?.is_none() {
+                connection.execute(schema::ADDED)?;
+            }
             connection.execute("USE teak_replicate")?;
             let packet = connection.value("SELECT @@max_allowed_packet")?;
             longest_packet = packet.and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -115,6 +127,9 @@ impl<'p> Target<'p> {
             source: name,
             engine,
             position: None,
+            wanted: Wanted::Follow,
+            asked: 0,
+            skips: BTreeSet::new(),
             intent: None,
             longest_packet,
             known: HashSet::new(),
@@ -122,7 +137,7 @@ impl<'p> Target<'p> {
             waiting: Vec::new(),
             waiting_bytes: 0,
         };
-        target.read_state().map_err(|error| Failure::of_target(&error, || "its position".into()))?;
+        target.read_state()?;
         target.must_have_transactions("teak_replicate", "position")?;
         target.connection.execute(events::introduction()).map_err(|error| {
             Failure::of_target(&error, || "BINLOG (which needs the privilege BINLOG REPLAY)".into())
@@ -130,10 +145,21 @@ impl<'p> Target<'p> {
         Ok(target)
     }
 
-    fn read_state(&mut self) -> Result<(), Error> {
+    /// Reads position, note and wishes.
+    pub fn read_state(&mut self) -> Result<(), Failure> {
+        self.try_to_read_state().map_err(|error| Failure::of_target(&error, || "its position".into()))
+    }
+
+    fn try_to_read_state(&mut self) -> Result<(), Error> {
         let source = &self.source;
-        let position = format!("SELECT gtid FROM teak_replicate.position WHERE source = '{source}'");
-        self.position = self.connection.value(position)?;
+        // Before what is to be skipped: what is noted between the two has another number.
+        (self.position, self.wanted, self.asked) = match control::read(&mut self.connection, source)? {
+            Some(state) => (Some(state.gtid), state.wanted, state.asked),
+            None => (None, Wanted::Follow, 0),
+        };
+        let skips =
+            format!("SELECT gtid FROM teak_replicate.skip WHERE source = '{source}' AND skipped IS NULL");
+        self.skips = tables::texts(self.connection.query(skips)?).flatten().collect();
         let intent = format!("SELECT gtid, before_it FROM teak_replicate.ddl WHERE source = '{source}'");
         self.intent = self.connection.query(intent)?.into_iter().next().map(|row| {
             let mut row = row.into_iter().map(Option::unwrap_or_default);
@@ -146,6 +172,49 @@ impl<'p> Target<'p> {
     /// How far the source was applied; None if it was not begun.
     pub fn position(&self) -> Option<&str> {
         self.position.as_deref()
+    }
+
+    /// What somebody wants of the source, and how often somebody has wanted anything, as of the last look.
+    pub fn wanted(&self) -> (Wanted, u64) {
+        (self.wanted, self.asked)
+    }
+
+    /// Whether a transaction is to be passed over.
+    pub fn skips(&self, gtid: &str) -> bool {
+        self.skips.contains(gtid)
+    }
+
+    /// Adds to the transaction that one was passed over.
+    pub fn has_skipped(&mut self, gtid: &str) -> Result<(), Failure> {
+        let update = format!(
+            "UPDATE teak_replicate.skip SET skipped = NOW(6) WHERE source = '{}' AND gtid = '{gtid}'",
+            self.source
+        );
+        self.add(update.into_bytes())
+    }
+
+    /// Fails if somebody wants something since the last look.
+    pub fn must_go_on(&mut self) -> Result<(), Failure> {
+        let state = control::read(&mut self.connection, &self.source);
+        let state = state.map_err(|error| Failure::of_target(&error, || "its position".into()))?;
+        match state.is_some_and(|state| state.asked != self.asked) {
+            true => Err(Failure::Asked),
+            false => Ok(()),
+        }
+    }
+
+    /// Notes that the source has become what somebody wanted.
+    pub fn becomes(&mut self, wanted: Wanted) -> Result<(), Failure> {
+        let update = format!(
+            "UPDATE teak_replicate.position SET wanted = '{}', applied = applied WHERE source = '{}' AND asked = {}",
+            wanted.name(),
+            self.source,
+            self.asked
+        );
+        let done = self.connection.execute(update);
+        done.map_err(|error| Failure::of_target(&error, || "what is wanted of it".into()))?;
+        self.wanted = wanted;
+        Ok(())
     }
 
     /// The source's name.
@@ -221,17 +290,21 @@ impl<'p> Target<'p> {
 
     /// Ends the transaction: rows and position are there together, or neither is.
     ///
-    /// That the position was the one before is made sure of, so that what somebody else did to it is no loss. The
-    /// statement that was noted is forgotten if the transaction has its end.
+    /// That the position was the one before is made sure of, so that what somebody else did to it is no loss, and that
+    /// nobody has asked for something else. The statement that was noted is forgotten if the transaction has its end:
+    /// it was carried out, whatever somebody has asked for meanwhile.
     pub fn commit(&mut self, position: &str, place: &Place, ends_intent: bool) -> Result<(), Failure> {
-        let before = self.position.take().unwrap_or_default();
+        let before = self.position.clone().unwrap_or_default();
+        let mut if_as_it_was = format!("gtid = '{before}'");
         if ends_intent {
             self.intent = None;
             self.add(self.forgetting().into_bytes())?;
+        } else {
+            if_as_it_was += &format!(" AND asked = {}", self.asked);
         }
         let update = format!(
             "UPDATE teak_replicate.position SET gtid = '{position}', log_file = {}, log_position = {}, \
-             source_time = FROM_UNIXTIME({}), applied = NOW(6) WHERE source = '{}' AND gtid = '{before}'",
+             source_time = FROM_UNIXTIME({}), applied = NOW(6) WHERE source = '{}' AND {if_as_it_was}",
             literal(place.file.as_bytes()),
             place.position,
             place.time.max(1),
@@ -256,8 +329,9 @@ impl<'p> Target<'p> {
         self.send()?;
         let position = self.position.as_deref().unwrap_or_default();
         let same = format!(
-            "SELECT COUNT(*) FROM teak_replicate.position WHERE source = '{}' AND gtid = '{position}' FOR UPDATE",
-            self.source
+            "SELECT COUNT(*) FROM teak_replicate.position
+            WHERE source = '{}' AND gtid = '{position}' AND asked = {} FOR UPDATE",
+            self.source, self.asked
         );
         let of_target = |error: Error| Failure::of_target(&error, || "COMMIT".into());
         if self.connection.value(same).map_err(of_target)?.as_deref() != Some("1") {
@@ -268,10 +342,16 @@ impl<'p> Target<'p> {
         Ok(())
     }
 
-    /// Somebody else has changed the position.
-    fn moved(&self) -> Failure {
-        let why = format!("somebody has changed the position of {} in teak_replicate.position", self.source);
-        Failure::Final(why, Status::Other)
+    /// Why the row of the position is not what it was: somebody has asked for something, or has changed the position.
+    fn moved(&mut self) -> Failure {
+        match control::read(&mut self.connection, &self.source) {
+            Err(error) => Failure::of_target(&error, || "its position".into()),
+            Ok(Some(state)) if Some(&state.gtid) == self.position.as_ref() => Failure::Asked,
+            Ok(_) => Failure::Final(
+                format!("somebody has changed the position of {} in teak_replicate.position", self.source),
+                Status::Other,
+            ),
+        }
     }
 
     /// Begins a transaction again with the next statement, after COMMIT.
@@ -363,53 +443,6 @@ impl<'p> Target<'p> {
         of_first.filter_map(column).collect()
     }
 
-    /// Adds to the transaction that a statement is kept for the end of an XA transaction.
-    pub fn keep(&mut self, xid: &str, part: u32, statement: &[u8]) -> Result<(), Failure> {
-        let (source, xid) = (&self.source, literal(xid.as_bytes()));
-        let insert = format!(
-            "INSERT INTO teak_replicate.xa (source, xid, part, statement) VALUES ('{source}', {xid}, {part}, "
-        );
-        let mut insert = insert.into_bytes();
-        // Base64 is as long here as it was; others are short.
-        match statement.strip_prefix(events::BINLOG).and_then(|rest| rest.strip_suffix(b"'")) {
-            Some(digits) => {
-                insert.extend_from_slice(b"'BINLOG ''");
-                insert.extend_from_slice(digits);
-                insert.extend_from_slice(b"''')");
-            }
-            None => insert.extend_from_slice(format!("x'{}')", hex(statement)).as_bytes()),
-        }
-        self.add(insert)
-    }
-
-    /// How many statements of an XA transaction are kept, with the empty first one.
-    pub fn kept(&mut self, xid: &str) -> Result<u32, Failure> {
-        self.send()?;
-        let of_xid = self.of_xid(xid);
-        let number = self.connection.value(format!("SELECT COUNT(*) FROM teak_replicate.xa WHERE {of_xid}"));
-        let number = number.map_err(|error| Failure::of_target(&error, || "teak_replicate.xa".into()))?;
-        Ok(number.and_then(|text| text.parse().ok()).unwrap_or(0))
-    }
-
-    /// One of them.
-    pub fn kept_statement(&mut self, xid: &str, part: u32) -> Result<Vec<u8>, Failure> {
-        let of_xid = self.of_xid(xid);
-        let query = format!("SELECT statement FROM teak_replicate.xa WHERE {of_xid} AND part = {part}");
-        let rows = self.connection.query(query);
-        let rows = rows.map_err(|error| Failure::of_target(&error, || "teak_replicate.xa".into()))?;
-        Ok(rows.into_iter().flatten().flatten().next().unwrap_or_default())
-    }
-
-    /// Adds to the transaction that they are not needed any more.
-    pub fn give_up(&mut self, xid: &str) -> Result<(), Failure> {
-        let of_xid = self.of_xid(xid);
-        self.add(format!("DELETE FROM teak_replicate.xa WHERE {of_xid}").into_bytes())
-    }
-
-    fn of_xid(&self, xid: &str) -> String {
-        format!("source = '{}' AND xid = {}", self.source, literal(xid.as_bytes()))
-    }
-
     /// The statement of a transaction that may have been carried out.
     pub fn intent(&self) -> Option<&Intent> {
         self.intent.as_ref()
@@ -424,10 +457,11 @@ impl<'p> Target<'p> {
             hex(statement),
             hex(&intent.before)
         );
-        let noted = self.connection.execute(insert);
-        noted.map_err(|error| {
-            Failure::of_target(&error, || format!("{}: a note of a statement", intent.gtid))
+        self.add(insert.into_bytes())?;
+        self.send_of(&|error| {
+            Failure::of_target(error, || format!("{}: a note of a statement", intent.gtid))
         })?;
+        self.commit_beside()?;
         self.intent = Some(intent);
         Ok(())
     }
