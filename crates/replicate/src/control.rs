@@ -20,7 +20,7 @@ const MISSING: [u16; 3] = [1049, 1146, 1054];
 
 /// What somebody wants of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Wish {
     /// That it is followed.
     Follow,
     /// That nothing more is applied for now.
@@ -31,16 +31,16 @@ pub enum Wanted {
     Stopped,
 }
 
-impl Wanted {
-    const ALL: [Wanted; 4] = [Wanted::Follow, Wanted::Pause, Wanted::Stop, Wanted::Stopped];
+impl Wish {
+    const ALL: [Wish; 4] = [Wish::Follow, Wish::Pause, Wish::Stop, Wish::Stopped];
 
     /// As the column has it.
     pub fn name(self) -> &'static str {
         match self {
-            Wanted::Follow => "follow",
-            Wanted::Pause => "pause",
-            Wanted::Stop => "stop",
-            Wanted::Stopped => "stopped",
+            Wish::Follow => "follow",
+            Wish::Pause => "pause",
+            Wish::Stop => "stop",
+            Wish::Stopped => "stopped",
         }
     }
 }
@@ -51,14 +51,14 @@ pub struct State {
     /// What was applied.
     pub gtid: String,
     /// What somebody wants.
-    pub wanted: Wanted,
+    pub wanted: Wish,
     /// How often somebody has wanted something.
     pub asked: u64,
 }
 
 /// What can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Request {
+pub enum Asking {
     /// Nothing more.
     Pause,
     /// To go on.
@@ -139,7 +139,7 @@ fn row_of(target: &mut Connection, query: &str) -> Result<Option<State>, Error> 
     };
     let Some(row) = row else { return Ok(None) };
     let [gtid, wanted, asked] = row.try_into().unwrap_or_default();
-    let wanted = Wanted::ALL.into_iter().find(|known| known.name() == wanted);
+    let wanted = Wish::ALL.into_iter().find(|known| known.name() == wanted);
     match (wanted, asked.parse()) {
         (Some(wanted), Ok(asked)) => Ok(Some(State { gtid, wanted, asked })),
         _ => Err(Error::Protocol("what teak_replicate.position has in wanted and asked".into())),
@@ -150,7 +150,7 @@ fn row_of(target: &mut Connection, query: &str) -> Result<Option<State>, Error> 
 pub fn ask(
     configuration: &Configuration,
     names: &[String],
-    request: Request,
+    request: Asking,
     out: &mut dyn Write,
 ) -> Result<(), ControlError> {
     let sources: Vec<&SourcePlan> = match names {
@@ -187,14 +187,14 @@ fn is_followed(target: &mut Connection, source: &str) -> Result<bool, Error> {
 }
 
 /// Notes what is wanted; the row as it was.
-fn begin(target: &mut Connection, source: &str, request: Request) -> Result<State, ControlError> {
+fn begin(target: &mut Connection, source: &str, request: Asking) -> Result<State, ControlError> {
     let state = read(target, source)?.ok_or_else(|| ControlError::NotBegun(source.into()))?;
     let wanted = match request {
         // Nobody would see it, but the next one who begins.
-        Request::Stop if !is_followed(target, source)? => return Ok(state),
-        Request::Stop => Wanted::Stop,
-        Request::Pause => Wanted::Pause,
-        Request::Resume => Wanted::Follow,
+        Asking::Stop if !is_followed(target, source)? => return Ok(state),
+        Asking::Stop => Wish::Stop,
+        Asking::Pause => Wish::Pause,
+        Asking::Resume => Wish::Follow,
     };
     let update = format!(
         "UPDATE teak_replicate.position SET wanted = '{}', asked = asked + 1, applied = applied WHERE source = '{source}'",
@@ -208,12 +208,12 @@ fn begin(target: &mut Connection, source: &str, request: Request) -> Result<Stat
 fn end(
     target: &mut Connection,
     source: &str,
-    request: Request,
+    request: Asking,
     before: &State,
 ) -> Result<String, ControlError> {
     let began = Instant::now();
     match request {
-        Request::Pause => {
+        Asking::Pause => {
             let position = at(target, source)?;
             let noted = format!("SELECT 1 FROM teak_replicate.ddl WHERE source = '{source}'");
             Ok(match (is_followed(target, source)?, target.value(noted)?.is_some()) {
@@ -224,7 +224,7 @@ fn end(
                 }
             })
         }
-        Request::Resume => {
+        Asking::Resume => {
             while !is_followed(target, source)? {
                 if began.elapsed() > PATIENCE || signals::interrupted() {
                     return Ok(format!(
@@ -236,7 +236,7 @@ fn end(
             }
             Ok(format!("goes on behind {}", before.gtid))
         }
-        Request::Stop => {
+        Asking::Stop => {
             let mut was_followed = false;
             let mut asked = before.asked.saturating_add(1);
             // It ends when what it is doing has ended; an ALTER may take its time.
@@ -245,7 +245,7 @@ fn end(
                 std::thread::sleep(TICK);
                 let Some(state) = read(target, source)? else { break };
                 match state.wanted {
-                    Wanted::Stop | Wanted::Stopped => (),
+                    Wish::Stop | Wish::Stopped => (),
                     // A program that has just begun takes it for what a former one was to do.
                     _ if state.asked <= asked => {
                         begin(target, source, request)?;

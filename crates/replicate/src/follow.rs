@@ -3,7 +3,7 @@
 use crate::apply::{Applier, Care, Received};
 use crate::claims::Claims;
 use crate::configuration::{SourcePlan, Start, TargetPlan};
-use crate::control::{self, Wanted};
+use crate::control::{self, Wish};
 use crate::copier::{self, Copier, Next};
 use crate::copying::Copying;
 use crate::dump::{family_of, newest};
@@ -91,7 +91,7 @@ impl<'p> Follower<'p> {
                 Ok(None) => (),
                 Ok(Some(state)) => {
                     let is_new = *self.asked.get_or_insert(state.asked) != state.asked;
-                    if is_new && matches!(state.wanted, Wanted::Follow | Wanted::Pause) {
+                    if is_new && matches!(state.wanted, Wish::Follow | Wish::Pause) {
                         (self.care, self.pause, self.said) = (Care::Usual, Pause::default(), String::new());
                         return true;
                     }
@@ -108,15 +108,15 @@ impl<'p> Follower<'p> {
             let (wanted, asked) = target.wanted();
             self.asked = Some(asked);
             match wanted {
-                Wanted::Follow => return Ok(true),
-                Wanted::Stop | Wanted::Stopped if is_new => target.becomes(Wanted::Follow)?,
-                Wanted::Stop => {
-                    target.becomes(Wanted::Stopped)?;
+                Wish::Follow => return Ok(true),
+                Wish::Stop | Wish::Stopped if is_new => target.becomes(Wish::Follow)?,
+                Wish::Stop => {
+                    target.becomes(Wish::Stopped)?;
                     self.say_once("ends, as was asked for");
                     return Ok(false);
                 }
-                Wanted::Stopped => return Ok(false),
-                Wanted::Pause => {
+                Wish::Stopped => return Ok(false),
+                Wish::Pause => {
                     self.say_once(&format!("pauses at {}", target.position().unwrap_or_default()));
                     std::thread::sleep(TICK);
                     target.read_state()?;

@@ -73,7 +73,7 @@ pub use verify::VerifyError;
 
 use claims::Claims;
 use configuration::Configuration;
-use control::Request;
+use control::Asking;
 use follow::Follower;
 use std::io::Write;
 use std::path::PathBuf;
@@ -221,13 +221,13 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ReplicateEr
             return Ok(status::show(&Configuration::read(&file.config)?, *json, out)?)
         }
         Some(Command::Pause { file, sources }) => {
-            return Ok(control::ask(&Configuration::read(&file.config)?, sources, Request::Pause, out)?)
+            return Ok(control::ask(&Configuration::read(&file.config)?, sources, Asking::Pause, out)?)
         }
         Some(Command::Resume { file, sources }) => {
-            return Ok(control::ask(&Configuration::read(&file.config)?, sources, Request::Resume, out)?)
+            return Ok(control::ask(&Configuration::read(&file.config)?, sources, Asking::Resume, out)?)
         }
         Some(Command::Stop { file, sources }) => {
-            return Ok(control::ask(&Configuration::read(&file.config)?, sources, Request::Stop, out)?)
+            return Ok(control::ask(&Configuration::read(&file.config)?, sources, Asking::Stop, out)?)
         }
         Some(Command::Skip { file, gtid, source }) => {
             return Ok(control::skip(&Configuration::read(&file.config)?, source.as_deref(), gtid, out)?)

@@ -2,7 +2,7 @@
 //! is told by the lock that the program holds for it in the target.
 
 use crate::configuration::{Configuration, SourcePlan};
-use crate::control::{self, Wanted};
+use crate::control::{self, Wish};
 use crate::dump::{family_of, newest};
 use crate::position::Position;
 use crate::tables;
@@ -107,7 +107,7 @@ impl Status {
         Ok(Status {
             source: name.clone(),
             is_followed: lock.is_some(),
-            is_paused: wanted == Some(Wanted::Pause),
+            is_paused: wanted == Some(Wish::Pause),
             to_skip,
             gtid,
             log_file: text(1),

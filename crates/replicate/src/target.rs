@@ -7,7 +7,7 @@ mod prepared;
 
 use crate::claims::Claims;
 use crate::configuration::{SourcePlan, TargetPlan};
-use crate::control::{self, Wanted};
+use crate::control::{self, Wish};
 use crate::events;
 use crate::failure::Failure;
 use crate::requirements;
@@ -68,7 +68,7 @@ pub struct Target<'p> {
     /// As it is committed; None if there is none of the source.
     position: Option<String>,
     /// What somebody wants of the source, and how often somebody has wanted anything.
-    wanted: Wanted,
+    wanted: Wish,
     asked: u64,
     /// Transactions that somebody wants passed over.
     skips: BTreeSet<String>,
@@ -127,7 +127,7 @@ impl<'p> Target<'p> {
             source: name,
             engine,
             position: None,
-            wanted: Wanted::Follow,
+            wanted: Wish::Follow,
             asked: 0,
             skips: BTreeSet::new(),
             intent: None,
@@ -155,7 +155,7 @@ impl<'p> Target<'p> {
         // Before what is to be skipped: what is noted between the two has another number.
         (self.position, self.wanted, self.asked) = match control::read(&mut self.connection, source)? {
             Some(state) => (Some(state.gtid), state.wanted, state.asked),
-            None => (None, Wanted::Follow, 0),
+            None => (None, Wish::Follow, 0),
         };
         let skips =
             format!("SELECT gtid FROM teak_replicate.skip WHERE source = '{source}' AND skipped IS NULL");
@@ -175,7 +175,7 @@ impl<'p> Target<'p> {
     }
 
     /// What somebody wants of the source, and how often somebody has wanted anything, as of the last look.
-    pub fn wanted(&self) -> (Wanted, u64) {
+    pub fn wanted(&self) -> (Wish, u64) {
         (self.wanted, self.asked)
     }
 
@@ -204,7 +204,7 @@ impl<'p> Target<'p> {
     }
 
     /// Notes that the source has become what somebody wanted.
-    pub fn becomes(&mut self, wanted: Wanted) -> Result<(), Failure> {
+    pub fn becomes(&mut self, wanted: Wish) -> Result<(), Failure> {
         let update = format!(
             "UPDATE teak_replicate.position SET wanted = '{}', applied = applied WHERE source = '{}' AND asked = {}",
             wanted.name(),

@@ -128,7 +128,7 @@ class Cases(FollowingCases):
         self.at(["create database sk", "create table sk.t (a int primary key)"])
         self.at(["create database sk", "create table sk.t (a int primary key)", "insert into sk.t values (7)"], server=self.target)
         name = self.follow(databases='["sk"]')
-        # What stops it, whose neighbours are joined with it: a duplicate, a statement, an EXCHANGE that is not clear, XA.
+        # What stops it, whose neighbours are joined with it: a duplicate.
         gtid = self.last(["insert into t values (1)", "insert into t values (7), (8)"], "sk")
         self.at(["insert into sk.t values (2)"])
         self.stops(5, gtid, "Duplicate entry '7'")

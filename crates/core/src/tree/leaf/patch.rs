@@ -81,8 +81,8 @@ impl Patch {
         })
     }
 
-    /// Adds what it says to `delta`, which is to get what is newer afterwards; some of that may be in the patch as well.
-    /// It is as if it had been committed before everything: no snapshot is so old that it makes a difference.
+    /// Adds what it says to `delta`, which is to get what is newer afterwards; some of that may be in the patch as
+    /// well. It is as if it had been committed before everything: no snapshot is so old that it makes a difference.
     pub(crate) fn read_into(&self, delta: &mut Delta) -> Result<()> {
         let status = TxnStatus::of_commit(0);
         self.read()?.each(|key, value| {
