@@ -105,7 +105,9 @@ fn a_table_that_a_checkpoint_cannot_read_is_closed_and_the_others_go_on_whicheve
         // What is told is told of this table. What is not there is not told.
         let mut expected = all_of(&engine, &other);
         let mut written = Rows::new();
-        for i in (0..ROWS).step_by(7) {
+        // Of few changes of a leaf the checkpoint does not read the block, of many it does.
+        let step = if part % 4 == 0 { 7 } else { 1 };
+        for i in (0..ROWS).step_by(step) {
             match write(&engine, &table, 0, i, Some(b"new")) {
                 Ok(()) => _ = written.insert(number(i), b"new".to_vec()),
                 Err(error) => assert!(error.is_damage_of(table.path()), "{error}"),
