@@ -190,8 +190,8 @@ class Beside:
         self.server.query(f"SELECT v FROM {table} WHERE id = {ROWS}")
         self.server.query(f"SELECT id FROM {table} FORCE INDEX (kv) WHERE v = 1")
         damage(self.files[table], part)
-        # Entries of the index are written without a look at what is there: the checkpoint is the first, as they are more
-        # than an eighth of each leaf. (Of fewer it would write what has changed, and not look either.)
+        # Entries of the index are written without a look at what is there: the checkpoint is the first, as they are
+        # more than an eighth of each leaf. (Of fewer it would write what has changed, and not look either.)
         self.on_damaged(table, f"INSERT INTO {table} SELECT seq, seq * 31 % 100003, SHA2(seq, 512) FROM seq_{ROWS + 1}_to_{ROWS + 1500}")
         self.checkpoint()
         found, _ = self.on_damaged(table, f"SELECT id, v FROM {table} FORCE INDEX (PRIMARY) WHERE id <= {ROWS}")
