@@ -58,7 +58,7 @@ fn newest_slot(fs: &SimulatedFileSystem) -> [usize; 2] {
     [slot, slot + 8192]
 }
 
-fn number(i: u64) -> Vec<u8> {
+pub(super) fn number(i: u64) -> Vec<u8> {
     format!("{i:06}").into_bytes()
 }
 

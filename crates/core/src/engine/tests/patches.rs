@@ -1,15 +1,11 @@
 //! Patches of leaves in a table's file: who finds them, and what a damaged one costs.
 
-use super::damage::{contents, force, put_back};
+use super::damage::{contents, force, number, put_back};
 use super::*;
 use crate::store::BlockAddress;
 use crate::ForceRecovery;
 
 const ROWS: u64 = 3000;
-
-fn number(i: u64) -> Vec<u8> {
-    format!("{i:06}").into_bytes()
-}
 
 /// Two tables of the same rows, of which every hundredth was changed since their leaves were written, or is gone.
 fn with_patches(seed: u64) -> (SimulatedFileSystem, Vec<BlockAddress>) {

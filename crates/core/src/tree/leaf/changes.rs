@@ -49,6 +49,11 @@ impl Changes {
         }
     }
 
+    /// What is in `patch`, and what came since.
+    pub(in crate::tree) fn in_patch(patch: &Arc<Patch>, fresh: &Arc<Delta>) -> Changes {
+        Changes::Spilled { older: Arc::new(SpilledDelta::of_patch(patch.clone())), fresh: fresh.clone() }
+    }
+
     /// The patch of the leaf, if that is the oldest part of them.
     pub(in crate::tree) fn patch(&self) -> Option<&Arc<Patch>> {
         match self {

@@ -156,14 +156,11 @@ fn unfolded(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Option<(Base, Ch
     };
     let newest = state.copies.patched_as(&view.base);
     let (image, patch) = newest.filter(|(_, patch)| !leaf.is_needed_before(patch.newest())).or_else(own)?;
-    let no_delta = &leaf.shared.no_delta;
-    let in_patch = |fresh: &Arc<Delta>| Changes::Spilled {
-        older: Arc::new(SpilledDelta::of_patch(patch.clone())),
-        fresh: fresh.clone(),
-    };
     let delta = match &view.delta {
-        Changes::Live(delta) if delta.is_empty() || state.covers(&view.delta, patch) => in_patch(no_delta),
-        Changes::Live(delta) => in_patch(delta),
+        Changes::Live(delta) if delta.is_empty() || state.covers(&view.delta, patch) => {
+            Changes::in_patch(patch, &leaf.shared.no_delta)
+        }
+        Changes::Live(delta) => Changes::in_patch(patch, delta),
         Changes::Spilled { older, .. } if older.patch().is_some() => view.delta.clone(),
         Changes::Spilled { older, fresh } => {
             Changes::Spilled { older: Arc::new(older.on_top_of(patch.clone())), fresh: fresh.clone() }
@@ -234,9 +231,8 @@ fn evicted_delta(leaf: &Leaf, state: &LeafState, view: &LeafView) -> Result<Opti
 /// A delta in memory that is all in the leaf's patch, which is enough unless a snapshot is older than that.
 pub(super) fn covered_delta(leaf: &Leaf, state: &LeafState, delta: &Changes) -> Option<Changes> {
     let covered = state.covered.as_ref().filter(|covered| covered.covers(delta))?;
-    let older = || Arc::new(SpilledDelta::of_patch(covered.patch.clone()));
     (!leaf.is_needed_before(covered.patch.newest()))
-        .then(|| Changes::Spilled { older: older(), fresh: leaf.shared.no_delta.clone() })
+        .then(|| Changes::in_patch(&covered.patch, &leaf.shared.no_delta))
 }
 
 fn evicted_history(leaf: &Leaf, view: &LeafView) -> Result<Option<Archive>> {

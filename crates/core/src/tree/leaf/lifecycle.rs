@@ -212,20 +212,11 @@ impl Copies {
 
     /// The block of that number is the leaf's base from now on: what the file has, with `patch` folded in.
     pub(in crate::tree) fn folded(&mut self, patch: &Arc<Patch>, number: BlockNumber) {
-        for copy in self.durable.as_mut().into_iter().chain(self.next.copies_mut()) {
-            if copy.has(patch) {
-                copy.patched_twin = Some(number);
-            }
-        }
+        self.copies_mut().filter(|copy| copy.has(patch)).for_each(|copy| copy.patched_twin = Some(number));
     }
 
-    /// `base` has become the block of that number.
-    fn moved(&mut self, base: &Base, number: BlockNumber) {
-        for copy in self.durable.as_mut().into_iter().chain(self.next.copies_mut()) {
-            if copy.is_patched(base) {
-                copy.patched_twin = Some(number);
-            }
-        }
+    fn copies_mut(&mut self) -> impl Iterator<Item = &mut FileCopy> {
+        self.durable.as_mut().into_iter().chain(self.next.copies_mut())
     }
 
     /// What `base`, which is in memory, can be read back from. What only a running checkpoint has is none of that: it
@@ -252,14 +243,14 @@ impl Copies {
             Base::Stored(image) => image,
             Base::Packed(packed) if packed.patch().is_none() => &packed.image,
             Base::Spilled(place) => return self.spilled(place, block),
-            Base::Packed(_) => return self.moved(place, block.number()),
+            Base::Packed(_) => {
+                let patched = self.copies_mut().filter(|copy| copy.is_patched(place));
+                return patched.for_each(|copy| copy.patched_twin = Some(block.number()));
+            }
             Base::Loaded(_) => return,
         };
-        for copy in self.durable.as_mut().into_iter().chain(self.next.copies_mut()) {
-            if Arc::ptr_eq(&copy.image, image) {
-                copy.twin = Some(block.number());
-            }
-        }
+        let copies = self.copies_mut().filter(|copy| Arc::ptr_eq(&copy.image, image));
+        copies.for_each(|copy| copy.twin = Some(block.number()));
     }
 
     /// `block`, the leaf's base, is in the spill file at `place`.
@@ -345,6 +336,7 @@ impl Copies {
         debug_assert!(self.pending().is_none());
     }
 
+    /// That copy is durable. One with a patch has the block of before still.
     fn settle(&mut self, copy: FileCopy) {
         self.is_to_be_rewritten &= copy.patch.is_some();
         self.durable = Some(copy);

@@ -35,7 +35,7 @@ use self::lifecycle::{Copies, FileCopy};
 use self::node::Node;
 use self::patch::Covered;
 use self::shared::{Resources, TreeShared};
-use self::spill::{SpilledDelta, SpilledHistory};
+use self::spill::SpilledHistory;
 use self::vacancy::Vacancy;
 use super::block::bound::Bound;
 use super::block::{wide_head, Block};
@@ -261,16 +261,13 @@ impl Leaf {
 
     /// A leaf whose base is on disk. Neighbours share the bound between them.
     pub(crate) fn stored(shared: Arc<TreeShared>, low: Bound, high: Option<Bound>, copy: FileCopy) -> Leaf {
-        let fresh = shared.no_delta.clone();
         let view = LeafView {
             low,
             high,
             base: Base::Stored(copy.image.clone()),
             delta: match &copy.patch {
-                Some(patch) => {
-                    Changes::Spilled { older: Arc::new(SpilledDelta::of_patch(patch.clone())), fresh }
-                }
-                None => Changes::Live(fresh),
+                Some(patch) => Changes::in_patch(patch, &shared.no_delta),
+                None => Changes::Live(shared.no_delta.clone()),
             },
             history: Archive::Empty,
             horizon: 0,

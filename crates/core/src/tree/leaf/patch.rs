@@ -24,9 +24,11 @@ use crate::store::Extent;
 use crate::tree::block::blob::Blob;
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::{Block, Value};
-use crate::tree::versions::delta::{Delta, EntryRef, Version, VersionOp};
+use crate::tree::versions::delta::{Delta, VersionOp};
+use crate::tree::versions::visibility::{visible, Reader};
 use crate::types::Timestamp;
 use crate::{Error, Result};
+use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 /// A block that has more than this part of it changed is written anew: then each change costs a part of the block in
@@ -127,45 +129,46 @@ impl PatchBlock {
 
     /// `base` with the changes.
     pub fn applied_to(&self, base: &Block) -> Block {
-        let mut builder = BlockBuilder::reused();
-        let mut from = 0;
-        self.each(|key, value| {
-            let found = base.search_from(from, key);
-            let (Ok(to) | Err(to)) = found;
-            builder.push_range(base, from..to);
-            from = to + usize::from(found.is_ok());
-            if let Some(value) = value {
-                builder.push(key, Value::Inline(value));
-            }
-        });
-        builder.push_range(base, from..base.len());
-        let block = builder.finish();
-        builder.give_back();
-        block
+        self.merged_with(base, |piece, builder| match piece {
+            Piece::Unchanged(range) => builder.push_range(base, range),
+            Piece::Changed(_, key, value) => builder.push(key, Value::Inline(value)),
+        })
     }
 
     /// The same of keys without values, which `keys` are; and where the value of each is.
     pub fn laid_over(&self, keys: &Block) -> (Block, Box<[Place]>) {
-        let mut builder = BlockBuilder::reused();
         let mut places = Vec::with_capacity(keys.len() + self.0.len());
+        let block = self.merged_with(keys, |piece, builder| match piece {
+            Piece::Unchanged(range) => {
+                places.extend(range.clone().map(Place::block));
+                builder.push_range(keys, range);
+            }
+            Piece::Changed(at, key, _) => {
+                places.push(Place::patch(at));
+                builder.push(key, Value::Inline(&[]));
+            }
+        });
+        (block, places.into())
+    }
+
+    /// What `push` makes of the pieces that `base` and the changes consist of, in the order of the keys.
+    fn merged_with(&self, base: &Block, mut push: impl FnMut(Piece<'_>, &mut BlockBuilder)) -> Block {
+        let mut builder = BlockBuilder::reused();
         let (mut from, mut at) = (0, 0);
         self.each(|key, value| {
-            let found = keys.search_from(from, key);
+            let found = base.search_from(from, key);
             let (Ok(to) | Err(to)) = found;
-            builder.push_range(keys, from..to);
-            places.extend((from..to).map(Place::block));
+            push(Piece::Unchanged(from..to), &mut builder);
             from = to + usize::from(found.is_ok());
-            if value.is_some() {
-                builder.push(key, Value::Inline(&[]));
-                places.push(Place::patch(at));
+            if let Some(value) = value {
+                push(Piece::Changed(at, key, value), &mut builder);
             }
             at += 1;
         });
-        builder.push_range(keys, from..keys.len());
-        places.extend((from..keys.len()).map(Place::block));
+        push(Piece::Unchanged(from..base.len()), &mut builder);
         let block = builder.finish();
         builder.give_back();
-        (block, places.into())
+        block
     }
 
     /// Replaces `out` by the value of change `at`, which is one.
@@ -187,6 +190,14 @@ impl PatchBlock {
         self.0.key_into(self.0.len() - 1, &mut greatest);
         (least, greatest)
     }
+}
+
+/// A piece of a block with a patch.
+enum Piece<'a> {
+    /// Entries of the block.
+    Unchanged(Range<usize>),
+    /// An entry of the patch: its number, its key and its value.
+    Changed(usize, &'a [u8], &'a [u8]),
 }
 
 /// Where the value of a key is: in the block, or in the patch.
@@ -231,33 +242,14 @@ impl NewPatch {
         if delta.blobs().next().is_some() {
             return None;
         }
-        let (mut builder, mut value) = (BlockBuilder::reused(), Vec::new());
-        let (mut newest, mut is_complete) = (0, true);
-        for entry in delta.iter() {
-            let seen = seen_at(entry, at, &mut is_complete);
-            let Some((committed, version)) = seen else { continue };
-            newest = newest.max(committed);
-            value.clear();
-            match version.op() {
-                VersionOp::Put(bytes) => {
-                    value.push(PUT);
-                    value.extend_from_slice(bytes);
-                }
-                VersionOp::Delete => value.push(GONE),
-                VersionOp::Blob(_) => return None,
-            }
-            builder.push(entry.key(), Value::Inline(&value));
-            if builder.estimated_bytes() > most {
-                return None;
-            }
-        }
-        if builder.is_empty() {
-            return None;
-        }
-        let block = builder.finish();
+        let mut builder = BlockBuilder::reused();
+        let gathered = gather(delta, at, most, &mut builder).filter(|_| !builder.is_empty());
+        let patch = gathered.map(|(newest, is_complete)| {
+            let bytes = builder.finish().bytes().to_vec();
+            NewPatch { bytes, newest, size: DeltaSize::of(delta), is_complete }
+        });
         builder.give_back();
-        let size = DeltaSize::of(delta);
-        Some(NewPatch { bytes: block.bytes().to_vec(), newest, size, is_complete })
+        patch
     }
 
     /// It is stored there.
@@ -266,25 +258,40 @@ impl NewPatch {
     }
 }
 
-/// What the checkpoint `at` sees of a key, with the time of its commit.
-fn seen_at<'a>(
-    entry: EntryRef<'a>,
+/// Puts what the checkpoint `at` sees of `delta` into `builder`: the newest commit among it, and whether the delta has
+/// nothing else. `None`: it takes more than `most` bytes, or is a large value.
+fn gather(
+    delta: &Delta,
     at: Timestamp,
-    is_complete: &mut bool,
-) -> Option<(Timestamp, &'a Version)> {
-    for version in std::iter::successors(entry.newest(), |version| version.older()) {
-        // First: what a transaction takes back, it has taken back before it commits.
-        let state = version.status.state();
-        if version.is_void() {
-            continue;
+    most: usize,
+    builder: &mut BlockBuilder,
+) -> Option<(Timestamp, bool)> {
+    let (mut newest, mut is_complete) = (0, true);
+    let (reader, mut value) = (Reader::at(at), Vec::new());
+    for entry in delta.iter() {
+        let seen = visible(entry.newest(), &reader);
+        let mut versions = std::iter::successors(entry.newest(), |version| version.older());
+        is_complete &= versions.find(|version| !version.is_void()).map(std::ptr::from_ref)
+            == seen.map(std::ptr::from_ref);
+        let Some(version) = seen else { continue };
+        if let State::Committed(committed) = version.status.state() {
+            newest = newest.max(committed);
         }
-        match state {
-            State::Committed(committed) if committed <= at => return Some((committed, version)),
-            State::Committed(_) | State::Active => *is_complete = false,
-            State::Aborted => {}
+        value.clear();
+        match version.op() {
+            VersionOp::Put(bytes) => {
+                value.push(PUT);
+                value.extend_from_slice(bytes);
+            }
+            VersionOp::Delete => value.push(GONE),
+            VersionOp::Blob(_) => return None,
+        }
+        builder.push(entry.key(), Value::Inline(&value));
+        if builder.estimated_bytes() > most {
+            return None;
         }
     }
-    None
+    Some((newest, is_complete))
 }
 
 impl LeafState {

@@ -41,8 +41,8 @@ impl Tree {
     /// Whether a checkpoint is not to fold the leaf's changes, as they seem to be few.
     pub(super) fn is_to_be_patched(&self, leaf: &LeafRef) -> bool {
         let view = leaf.view();
-        let copy = leaf.latch().copies.to_patch(&view.base).cloned();
-        copy.is_some_and(|copy| can_be_patched(&view, &copy))
+        let state = leaf.latch();
+        state.copies.to_patch(&view.base).is_some_and(|copy| can_be_patched(&view, copy))
     }
 }
 
