@@ -128,11 +128,13 @@ impl ControlError {
 
 /// A source's row; None: it was not begun.
 pub fn read(target: &mut Connection, source: &str) -> Result<Option<State>, Error> {
-    let query = format!("SELECT gtid, wanted, asked FROM teak_replicate.position WHERE source = '{source}'");
-    row_of(target, &query)
+    read_with(target, source, "")
 }
 
-fn row_of(target: &mut Connection, query: &str) -> Result<Option<State>, Error> {
+/// The same; `lock`: nothing, or `FOR UPDATE`.
+fn read_with(target: &mut Connection, source: &str, lock: &str) -> Result<Option<State>, Error> {
+    let query =
+        format!("SELECT gtid, wanted, asked FROM teak_replicate.position WHERE source = '{source}' {lock}");
     let row = match target.query(query) {
         Err(error) if error.code().is_some_and(|code| MISSING.contains(&code)) => return Ok(None),
         rows => crate::tables::texts(rows?).next(),
@@ -283,10 +285,8 @@ pub fn skip(
     let gtid = one_gtid(gtid).ok_or_else(|| ControlError::NoGtid(gtid.into()))?;
     let mut target = configuration.target.settings.connect()?;
     target.execute("BEGIN")?;
-    let row = format!(
-        "SELECT gtid, wanted, asked FROM teak_replicate.position WHERE source = '{source}' FOR UPDATE"
-    );
-    let state = row_of(&mut target, &row)?.ok_or_else(|| ControlError::NotBegun(source.clone()))?;
+    let state = read_with(&mut target, source, "FOR UPDATE")?;
+    let state = state.ok_or_else(|| ControlError::NotBegun(source.clone()))?;
     let what = || (source.clone(), gtid.to_string(), state.gtid.clone());
     let family = match gtid {
         Gtid::MariaDb(_) => Family::MariaDb,

@@ -8,10 +8,25 @@
 //! teak_replicate.xa         rows for what an XA transaction did, from XA PREPARE until XA COMMIT
 //! ```
 
+/// Columns of the table of positions that those of older builds lack.
+macro_rules! wanted {
+    () => {
+        "wanted ENUM('follow', 'pause', 'stop', 'stopped') CHARACTER SET ascii NOT NULL DEFAULT 'follow' \
+         COMMENT 'what somebody has asked for; stopped: it was done'"
+    };
+}
+macro_rules! asked {
+    () => {
+        "asked BIGINT UNSIGNED NOT NULL DEFAULT 0 \
+         COMMENT 'counts how often; nothing is committed without this number'"
+    };
+}
+
 /// What makes them, each if it is not there.
 pub const STATEMENTS: [&str; 6] = [
     "CREATE DATABASE IF NOT EXISTS teak_replicate",
-    "CREATE TABLE IF NOT EXISTS teak_replicate.position (
+    concat!(
+        "CREATE TABLE IF NOT EXISTS teak_replicate.position (
         source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
         gtid LONGTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL
             COMMENT 'what was applied: of MariaDB the last transaction of each domain, of MySQL a set',
@@ -19,10 +34,12 @@ pub const STATEMENTS: [&str; 6] = [
         log_position BIGINT UNSIGNED NULL COMMENT 'where in it the next event begins',
         source_time TIMESTAMP NULL COMMENT 'when the last transaction was committed at the source',
         applied TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
-        wanted ENUM('follow', 'pause', 'stop', 'stopped') CHARACTER SET ascii NOT NULL DEFAULT 'follow'
-            COMMENT 'what somebody has asked for; stopped: it was done',
-        asked BIGINT UNSIGNED NOT NULL DEFAULT 0 COMMENT 'counts how often; nothing is committed without this number'
-    ) COMMENT 'teak replicate: how far each source was applied'",
+        ",
+        wanted!(),
+        ", ",
+        asked!(),
+        ") COMMENT 'teak replicate: how far each source was applied'"
+    ),
     "CREATE TABLE IF NOT EXISTS teak_replicate.skip (
         source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
         gtid VARCHAR(200) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -57,11 +74,12 @@ pub const STATEMENTS: [&str; 6] = [
 ];
 
 /// What the table of positions had not in builds before `pause` was there.
-pub const ADDED: &str =
-    "ALTER TABLE teak_replicate.position ADD COLUMN IF NOT EXISTS wanted ENUM('follow', 'pause', 'stop', 'stopped')
-        CHARACTER SET ascii NOT NULL DEFAULT 'follow' COMMENT 'what somebody has asked for; stopped: it was done',
-        ADD COLUMN IF NOT EXISTS asked BIGINT UNSIGNED NOT NULL DEFAULT 0
-        COMMENT 'counts how often; nothing is committed without this number'";
+pub const ADDED: &str = concat!(
+    "ALTER TABLE teak_replicate.position ADD COLUMN IF NOT EXISTS ",
+    wanted!(),
+    ", ADD COLUMN IF NOT EXISTS ",
+    asked!()
+);
 /// Asks whether it has it.
 pub const HAS_ADDED: &str = "SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'teak_replicate'
     AND TABLE_NAME = 'position' AND COLUMN_NAME = 'asked'";
