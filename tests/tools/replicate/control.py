@@ -87,6 +87,29 @@ class Cases(FollowingCases):
         check(status == USAGE and "there is no source p3 in the configuration: it has p1, p2" in said, said)
         check(self.agent.stop() == 0, self.agent.says())
 
+    def case_positions_of_a_build_before_go_on(self):
+        for server in (self.source, self.target):
+            self.at(["create database b1", "create table b1.t (a int primary key)"], server=server)
+        self.agent.configure({"b1": self.source_keys(databases='["b1"]')})
+        self.agent.forget()
+        self.agent.start()
+        self.agent.wait_for("b1: follows from")
+        self.at(["insert into b1.t values (1)"])
+        self.agent.catch_up("b1", self.source)
+        check(self.agent.stop() == 0, self.agent.says())
+        # As it was before anybody could ask for anything.
+        self.at(["alter table teak_replicate.position drop column wanted, drop column asked", "drop table teak_replicate.skip"], server=self.target)
+        status, said = self.agent.command("pause")
+        check(status == USAGE and "b1: it was not begun" in said, said)
+        self.at(["insert into b1.t values (2)"])
+        self.agent.start()
+        self.agent.catch_up("b1", self.source)
+        self.holds("b1.t", [1, 2])
+        status, said = self.agent.command("pause")
+        check(status == 0 and said.startswith("b1: paused at "), said)
+        check(self.agent.command("resume")[1].startswith("b1: goes on behind "), "resumed")
+        check(self.agent.stop() == 0, self.agent.says())
+
     def case_a_source_stops_and_all_do(self):
         self.at(["create database o1", "create table o1.t (a int)"])
         self.at(["create database o2", "create table o2.t (a int primary key)"], server=self.other)
