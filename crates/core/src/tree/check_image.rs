@@ -96,11 +96,10 @@ pub fn check_image(
 impl Sums {
     fn add_leaf(&mut self, at: &BlockAddress) {
         self.leaves += 1;
-        self.stored_bytes += u64::from(at.stored_bytes);
-        self.raw_bytes += u64::from(at.raw_bytes);
+        self.add_bytes(at);
     }
 
-    fn add_patch(&mut self, at: &BlockAddress) {
+    fn add_bytes(&mut self, at: &BlockAddress) {
         self.stored_bytes += u64::from(at.stored_bytes);
         self.raw_bytes += u64::from(at.raw_bytes);
     }
@@ -201,7 +200,7 @@ impl Walk<'_> {
 
     /// Whether the changes are those of a leaf of these keys.
     fn patch(&mut self, at: &BlockAddress, changes: &PatchBlock, low: &[u8], high: Option<&[u8]>) -> bool {
-        self.sums.add_patch(at);
+        self.sums.add_bytes(at);
         let (least, greatest) = changes.bounds();
         let fits = *least >= *low && high.is_none_or(|high| *greatest < *high);
         if !fits {

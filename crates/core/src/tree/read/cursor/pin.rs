@@ -138,9 +138,9 @@ impl TreeCursor {
                         ((moment, changes), view) = (numbers, now);
                     }
                 }
-                let changes_of = |view| leaf.delta(&node, view);
-                let read = changes_of(&view).or_else(|error| self.without_patch(leaf, &view, error));
-                (base, delta) = (Kept::from(rows), Kept::from(read?));
+                let changes = leaf.delta(&node, &view);
+                let changes = changes.or_else(|error| self.without_patch(leaf, &view, error))?;
+                (base, delta) = (Kept::from(rows), Kept::from(changes));
             }
         }
         #[cfg(test)]
