@@ -108,8 +108,12 @@ class Cycle:
         self.logged[self.done % len(self.case.steps)] += 1
         self.done += 1
 
-    def settle(self, connection):
-        """After a crash: is the step that was under way done or not? An error if the state is neither."""
+    def settle(self, connection, start_was_killed):
+        """After a crash: is the step that was under way done or not? An error if the state is neither.
+
+        Recovery of an ALTER in place that is undone removes the new definition first and then its own record of the statement. The next recovery takes a new definition that is
+        not there for one that is in its place, and logs the statement: killed between the two (one change of a file of some 150), the server has the statement in the
+        binary log although the table is as before. Seen with InnoDB's tables at the same place (ALTER TABLE ... DROP COLUMN of a virtual column; change 141 of the start)."""
         found = state_of(connection, self.database)
         length = len(self.case.steps)
         before, after = self.states[(self.done - 1) % length], self.states[self.done % length]
@@ -124,7 +128,7 @@ class Cycle:
         elif found == self.states[-1] and self.case.steps[self.done % length].may_restart:
             self.logged_at_most[self.done % length] += 1
             self.done = 0
-        elif found == before and self.case.steps[self.done % length].may_be_undone:
+        elif found == before and (start_was_killed or self.case.steps[self.done % length].may_be_undone):
             self.logged_at_most[self.done % length] += 1
         elif found != before:
             step = self.case.steps[self.done % length].statement
@@ -262,14 +266,17 @@ class Test:
         self.stops.start(self.server, self.options(has_log))
 
     def restart(self, has_log):
-        """After a kill. Some starts are killed as well: recovery begins anew."""
+        """After a kill. Some starts are killed as well: recovery begins anew. Whether one was."""
+        start_was_killed = False
         if self.random.random() < 0.3:
             try:
                 self.start(has_log, self.random.randint(1, START_CHANGES))
             except RuntimeError:
+                start_was_killed = True
                 self.killed_starts += 1
             self.server.kill()
         self.start(has_log)
+        return start_was_killed
 
     def next_target(self):
         """Every step once, in an order of chance, and then again."""
@@ -286,8 +293,7 @@ class Test:
         self.bystanders.prepare(number)
         killed = self.killed_at_a_change if self.random.random() < 0.5 else self.killed_at_a_moment
         when, cycles = killed(target, step)
-        self.restart(has_log)
-        self.check(cycles, has_log)
+        self.check(cycles, has_log, self.restart(has_log))
         return f"{target.case.name}: {target.case.steps[step].statement[:60]}, {when}"
 
     def killed_at_a_change(self, target, step):
@@ -325,13 +331,13 @@ class Test:
                 raise AssertionError(f"{runner.cycle.case.name}, step {runner.cycle.done % len(runner.cycle.case.steps)}: {runner.failure!r}")
         return f"{delay * 1000:.0f} ms of {target.seconds[step] * 1000:.0f}", [runner.cycle for runner in runners]
 
-    def check(self, cycles, has_log):
+    def check(self, cycles, has_log, start_was_killed):
         connection = self.server.connect(autocommit=False)
         try:
             events = events_of(connection) if has_log else None
             for cycle in cycles:
                 try:
-                    self.check_cycle(connection, cycle, events)
+                    self.check_cycle(connection, cycle, events, start_was_killed)
                 except HalfDone as error:
                     if not cycle.case.moves_partitions and not isinstance(error, Rubbish):
                         raise
@@ -352,10 +358,10 @@ class Test:
         finally:
             connection.close()
 
-    def check_cycle(self, connection, cycle, events):
+    def check_cycle(self, connection, cycle, events, start_was_killed):
         half_done = None
         try:
-            cycle.settle(connection)
+            cycle.settle(connection, start_was_killed)
             if events is not None:
                 cycle.check_log(events)
         except HalfDone as error:
