@@ -166,14 +166,18 @@ impl<'a> Session<'a> {
         if self.fs.power_is_off() {
             return (false, self.open);
         }
-        // A checkpoint that nobody asked for may have ended all writing; who would decide a transaction is told.
-        if let Err(error @ Error::ReadOnly(_)) = self.engine.rollback_prepared(b"nobody's") {
-            self.failed(error);
-        }
+        self.ask_for_end_of_writing();
         // A fault that nobody was told of, because the work went on without what failed, is for the next checkpoint to
         // meet.
         let harmless = self.fault.is_none_or(passes);
         (harmless || (self.errors == 0 && !self.fs.has_struck()), self.open)
+    }
+
+    /// A checkpoint that nobody asked for may have ended all writing; who would decide a transaction is told.
+    fn ask_for_end_of_writing(&mut self) {
+        if let Err(error @ Error::ReadOnly(_)) = self.engine.rollback_prepared(b"nobody's") {
+            self.failed(error);
+        }
     }
 
     fn failed(&mut self, error: Error) {
@@ -264,6 +268,9 @@ impl<'a> Session<'a> {
 
     /// All structures are whole. After an I/O error nothing more is asked than correct restarts.
     fn check(&mut self) -> Step {
+        if self.errors == 0 && self.fault.is_some() {
+            self.ask_for_end_of_writing();
+        }
         if self.errors == 0 || self.fault.is_none() {
             attempt!(assert_sound(self.engine, "while running", true));
         }
