@@ -26,7 +26,7 @@ use teak_core::{Engine, Result};
 const OLDEST: u32 = 2;
 const NEWEST: u32 = 6;
 /// Of superblocks' features, of which there are archives.
-const FEATURES: std::ops::RangeInclusive<u32> = 8..=9;
+const FEATURES: std::ops::RangeInclusive<u32> = 8..=10;
 /// Of tables' records in the catalog, of which there are archives.
 const RECORDS: std::ops::RangeInclusive<u32> = 4..=5;
 

@@ -224,6 +224,7 @@ mod tests {
             checksum,
             compression,
             in_parts: false,
+            is_tight: false,
             dictionary: 0,
         }
     }

@@ -258,6 +258,7 @@ mod tests {
             checksum: 0x1234_5678_9abc_def0,
             compression: Compression::Zstd,
             in_parts: false,
+            is_tight: false,
             dictionary: 7,
         };
         let root =

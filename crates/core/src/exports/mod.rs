@@ -34,8 +34,8 @@ use crate::tree::block::blob::BlobAddress;
 use std::collections::HashSet;
 
 const MAGIC: &[u8; 8] = b"TEAKEXPT";
-/// The newest; of a table that has leaves with patches.
-const VERSION: u32 = 3;
+/// The newest; of a table that has leaves with patches, whose extents are tight. Those of version 3 end with sectors.
+const VERSION: u32 = 4;
 /// Of one that has none, but leaves in frames.
 const VERSION_WITHOUT_PATCHES: u32 = 2;
 /// Of any other, so that builds that do not know frames can import it.

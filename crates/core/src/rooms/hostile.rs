@@ -293,6 +293,7 @@ fn sample_address() -> BlockAddress {
         checksum: 0x0123_4567_89ab_cdef,
         compression: Compression::Zstd,
         in_parts: false,
+        is_tight: false,
         dictionary: 0,
     }
 }

@@ -38,12 +38,16 @@ pub struct BlockAddress {
     pub compression: Compression,
     /// Whether they are parts, each compressed by itself.
     pub in_parts: bool,
+    /// Whether the extent ends with a unit of the file, and not with a sector.
+    pub is_tight: bool,
     /// The dictionary of the space that they were encoded with before that; 0: none.
     pub dictionary: u16,
 }
 
 /// Set in the byte of the compression if the block is in parts.
 const IN_PARTS: u8 = 0x80;
+/// Set there if its extent is tight.
+const TIGHT: u8 = 0x40;
 
 impl BlockAddress {
     /// Size of the encoding.
@@ -56,7 +60,9 @@ impl BlockAddress {
         out[8..12].copy_from_slice(&self.stored_bytes.to_le_bytes());
         out[12..16].copy_from_slice(&self.raw_bytes.to_le_bytes());
         out[16..24].copy_from_slice(&self.checksum.to_le_bytes());
-        out[24] = self.compression as u8 | if self.in_parts { IN_PARTS } else { 0 };
+        out[24] = self.compression as u8
+            | if self.in_parts { IN_PARTS } else { 0 }
+            | if self.is_tight { TIGHT } else { 0 };
         out[25..27].copy_from_slice(&self.dictionary.to_le_bytes());
         out
     }
@@ -68,7 +74,7 @@ impl BlockAddress {
             stored_bytes: u32_at(bytes, 8)?,
             raw_bytes: u32_at(bytes, 12)?,
             checksum: u64_at(bytes, 16)?,
-            compression: match bytes.get(24)? & !IN_PARTS {
+            compression: match bytes.get(24)? & !(IN_PARTS | TIGHT) {
                 0 => Compression::None,
                 1 => Compression::Lz4,
                 2 => Compression::Zstd,
@@ -76,6 +82,7 @@ impl BlockAddress {
                 _ => return None,
             },
             in_parts: bytes.get(24)? & IN_PARTS != 0,
+            is_tight: bytes.get(24)? & TIGHT != 0,
             dictionary: fixed(bytes, 25).map(u16::from_le_bytes)?,
         };
         let plausible = match address.compression {
@@ -99,7 +106,11 @@ impl BlockAddress {
 
     /// Bytes that the block takes in its file, which is more than `stored_bytes` by less than 512.
     pub fn occupied_bytes(&self, unit: Unit) -> u64 {
-        unit.occupied(u64::from(self.stored_bytes), self.compression)
+        let bytes = u64::from(self.stored_bytes);
+        match self.is_tight {
+            true => unit.occupied_tightly(bytes),
+            false => unit.occupied(bytes, self.compression),
+        }
     }
 }
 
@@ -210,7 +221,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_address_and_root_survive_a_round_trip(
-            unit in 0u64..1 << 40, stored in 0u32..u32::MAX, more in 1u32.., checksum: u64, kind in 0u8..4, number: u16, parts: bool,
+            unit in 0u64..1 << 40, stored in 0u32..u32::MAX, more in 1u32.., checksum: u64, kind in 0u8..4, number: u16, parts: bool, is_tight: bool,
             height in 0..=TreeRoot::MOST_LEVELS, entries: u64, leaves: u64,
         ) {
             let compression = [Compression::None, Compression::Lz4, Compression::Zstd, Compression::Recompress]
@@ -218,7 +229,7 @@ mod tests {
             let dictionary = if kind == 0 { 0 } else { number };
             let raw_bytes = if kind == 0 { stored } else { stored.saturating_add(more) };
             let in_parts = parts && matches!(kind, 1 | 2);
-            let address = BlockAddress { offset: unit * SMALLEST_UNIT, stored_bytes: stored, raw_bytes, checksum, compression, in_parts, dictionary };
+            let address = BlockAddress { offset: unit * SMALLEST_UNIT, stored_bytes: stored, raw_bytes, checksum, compression, in_parts, is_tight, dictionary };
             prop_assert_eq!(BlockAddress::decode(&address.encode()), Some(address));
             let child = ChildAddress::from(address);
             let without = ChildAddress { has_no_large: true, ..child };

@@ -56,6 +56,17 @@ impl Allocator {
         before.is_none_or(|(&start, &length)| start + length <= offset)
     }
 
+    /// The free range (offset, length) that has the byte at `at`.
+    pub fn range_at(&self, at: u64) -> Option<(u64, u64)> {
+        let (&offset, &bytes) = self.by_offset.range(..=at).next_back()?;
+        (at < offset + bytes).then_some((offset, bytes))
+    }
+
+    /// Those (offset, length) that begin from `start` on, before `end`.
+    pub fn ranges_in(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.by_offset.range(start..end).map(|(&offset, &bytes)| (offset, bytes))
+    }
+
     /// Takes `bytes` from the best fitting range, else from the end of the file. O(log n).
     pub fn allocate(&mut self, bytes: u64) -> u64 {
         match self.by_size.range((bytes, 0)..).next().copied() {
@@ -123,8 +134,8 @@ impl Allocator {
                 return false;
             }
         }
-        let range = self.by_offset.range(..=offset).next_back().map(|(&o, &b)| (o, b));
-        let Some((start, length)) = range.filter(|&(o, b)| o + b >= end) else { return false };
+        let range = self.range_at(offset).filter(|&(o, b)| o + b >= end);
+        let Some((start, length)) = range else { return false };
         self.remove(start, length);
         if start < offset {
             self.insert(start, offset - start);

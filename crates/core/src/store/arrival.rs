@@ -34,7 +34,7 @@ impl Space {
             }
             end = offset + bytes;
         }
-        let mut map = FreeMap { generation: 0, end, ranges, bundles };
+        let mut map = FreeMap { generation: 0, end, ranges, bundles, areas: Vec::new() };
         // The end's number has the same size whatever it is.
         let bytes =
             (free_map::encode(self.id(), self.unit(), &map).len() as u64).next_multiple_of(SECTOR_BYTES);
@@ -50,6 +50,7 @@ impl Space {
             checksum: checksum(&content),
             compression: Compression::None,
             in_parts: false,
+            is_tight: false,
             dictionary: 0,
         })
     }

@@ -209,6 +209,7 @@ mod tests {
             checksum: offset,
             compression: Compression::Zstd,
             in_parts: false,
+            is_tight: false,
             dictionary: 0,
         }
     }

@@ -146,7 +146,8 @@ impl FreeSpace {
         let path = space.path().to_path_buf();
         let Some(at) = at else {
             let bundles = BundleMap::default();
-            let map = FreeMap { generation: 0, end: HEADER_BYTES, ranges: Vec::new(), bundles };
+            let map =
+                FreeMap { generation: 0, end: HEADER_BYTES, ranges: Vec::new(), bundles, areas: Vec::new() };
             return Ok(Some(FreeSpace { path, map }));
         };
         let Some(bytes) = findings.absorb(None, space.adopt(at).read())? else { return Ok(None) };
@@ -253,17 +254,19 @@ impl Space {
 /// Free ranges and tracked extents lie side by side, in whole units, within the file; nobody tracks what nobody needs.
 fn check_books(space: &Space, books: &Books, findings: &mut Findings) {
     let (path, unit) = (space.path(), space.unit().bytes());
-    let mut ranges: Vec<(u64, u64, bool)> = books.free_ranges().map(|(o, b)| (o, b, true)).collect();
-    ranges.extend(books.tracked_ranges().map(|(o, b)| (o, b, false)));
+    let mut ranges: Vec<(u64, u64, Option<bool>)> =
+        books.free_ranges().map(|(offset, bytes, in_area)| (offset, bytes, Some(in_area))).collect();
+    ranges.extend(books.tracked_ranges().map(|(o, b)| (o, b, None)));
     ranges.sort_unstable();
-    let mut before: Option<(u64, bool)> = None;
-    for (offset, bytes, is_free) in ranges {
+    let mut before: Option<(u64, Option<bool>)> = None;
+    for (offset, bytes, free) in ranges {
         let fault = |detail: &str| Finding::new(path, format!("books: {detail}")).at(offset);
         let is_whole = offset % unit == 0 && bytes % unit == 0 && bytes > 0;
         findings.expect(is_whole && offset >= HEADER_BYTES, || fault("a range that cannot be"));
         findings.expect(before.is_none_or(|(end, _)| end <= offset), || fault("ranges overlap"));
-        findings.expect(before != Some((offset, true)) || !is_free, || fault("free ranges are not joined"));
-        before = Some((offset + bytes, is_free));
+        let is_joined = free.is_none() || before != Some((offset, free));
+        findings.expect(is_joined, || fault("free ranges are not joined"));
+        before = Some((offset + bytes, free));
     }
     if let Some((end, _)) = books.usage() {
         findings.expect(before.is_none_or(|(last, _)| last <= end), || {

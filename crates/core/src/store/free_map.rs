@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!  0            8          12  16           24    32      40
-//!  | "TEAKFREE" | space id | 0 | generation | end | count | count x (gap, length) | bundles | zeros
+//!  | "TEAKFREE" | space id | 0 | generation | end | count | count x (gap, length) | bundles | areas | zeros
 //!
-//! bundles, if there are any: five figures (`BundleUse`), LEB128 | count, LEB128 | count x
+//! bundles, if there are any, or areas: five figures (`BundleUse`), LEB128 | count, LEB128 | count x
 //!                          (address of the bundle, 27 bytes | values u8 | which of them are dead, u64 little-endian)
+//! areas, if there are any: count, LEB128 | count x (gap, length)
 //! ```
 //! `end` is in bytes. Gap (from the end of the range before, or from 0) and length are LEB128 in units of the file.
 //! What lies past `end` is free too. The block is stored uncompressed; its checksum is in its address.
@@ -31,6 +32,8 @@ pub(super) struct FreeMap {
     pub ranges: Vec<(u64, u64)>,
     /// What is known of extents that hold several values.
     pub bundles: BundleMap,
+    /// Parts of the file for small extents (offset, length), ascending, disjoint.
+    pub areas: Vec<(u64, u64)>,
 }
 
 pub(super) fn encode(space: u32, unit: Unit, map: &FreeMap) -> Vec<u8> {
@@ -42,23 +45,31 @@ pub(super) fn encode(space: u32, unit: Unit, map: &FreeMap) -> Vec<u8> {
     out.extend_from_slice(&map.generation.to_le_bytes());
     out.extend_from_slice(&map.end.to_le_bytes());
     out.extend_from_slice(&(map.ranges.len() as u64).to_le_bytes());
+    encode_ranges(&map.ranges, map.end, unit, &mut out);
+    if map.bundles != BundleMap::default() || !map.areas.is_empty() {
+        encode_bundles(&map.bundles, &mut out);
+    }
+    if !map.areas.is_empty() {
+        push_varint(&mut out, map.areas.len() as u64);
+        encode_ranges(&map.areas, map.end, unit, &mut out);
+    }
+    out
+}
+
+fn encode_ranges(ranges: &[(u64, u64)], end: u64, unit: u64, out: &mut Vec<u8>) {
     let mut position = 0;
-    for &(offset, bytes) in &map.ranges {
+    for &(offset, bytes) in ranges {
         // In release as well: what overlaps would be given out twice after the next start.
         assert!(
             offset >= position && bytes > 0,
-            "{bytes} free bytes at {offset}, after what ends at {position}"
+            "{bytes} bytes of a map at {offset}, after what ends at {position}"
         );
-        debug_assert!((offset | bytes) % unit == 0, "{bytes} free bytes at {offset} are no whole units");
-        push_varint(&mut out, (offset - position) / unit);
-        push_varint(&mut out, bytes / unit);
+        debug_assert!((offset | bytes) % unit == 0, "{bytes} bytes at {offset} are no whole units");
+        push_varint(out, (offset - position) / unit);
+        push_varint(out, bytes / unit);
         position = offset + bytes;
     }
-    debug_assert!(position <= map.end, "free up to {position} in a space that ends at {}", map.end);
-    if map.bundles != BundleMap::default() {
-        encode_bundles(&map.bundles, &mut out);
-    }
-    out
+    debug_assert!(position <= end, "a map up to {position} of a space that ends at {end}");
 }
 
 fn encode_bundles(bundles: &BundleMap, out: &mut Vec<u8>) {
@@ -74,13 +85,13 @@ fn encode_bundles(bundles: &BundleMap, out: &mut Vec<u8>) {
 }
 
 /// What stands behind the ranges: nothing in maps of spaces without bundles, or the zeros that fill their last sector,
-/// which read as no bundles.
-fn decode_bundles(mut rest: &[u8], end: u64) -> Result<BundleMap, &'static str> {
+/// which read as no bundles, and no areas.
+fn decode_bundles(rest: &mut &[u8], end: u64) -> Result<BundleMap, &'static str> {
     const MALFORMED: &str = "free-space map with malformed bundles";
     if rest.len() < LEAST_BUNDLES_BYTES {
         return Ok(BundleMap::default());
     }
-    let mut number = || pop_varint(&mut rest).ok_or(MALFORMED);
+    let mut number = || pop_varint(rest).ok_or(MALFORMED);
     let (bundles, values, value_bytes) = (number()?, number()?, number()?);
     let (stored_bytes, most_values, count) = (number()?, number()?, number()?);
     let usage = BundleUse { bundles, values, value_bytes, stored_bytes, most_values };
@@ -88,7 +99,9 @@ fn decode_bundles(mut rest: &[u8], end: u64) -> Result<BundleMap, &'static str> 
         return Err(MALFORMED);
     }
     let mut thinned: Vec<ThinnedBundle> = Vec::with_capacity(count as usize);
-    for bytes in rest.chunks_exact(THINNED_BYTES).take(count as usize) {
+    let (listed, behind) = rest.split_at(count as usize * THINNED_BYTES);
+    *rest = behind;
+    for bytes in listed.chunks_exact(THINNED_BYTES) {
         let address = BlockAddress::decode(bytes).filter(|at| at.offset < end).ok_or(MALFORMED)?;
         let of = bytes[BlockAddress::ENCODED_BYTES];
         let dead = fixed(bytes, BlockAddress::ENCODED_BYTES + 1).map(u64::from_le_bytes).ok_or(MALFORMED)?;
@@ -119,6 +132,15 @@ pub(super) fn decode(space: u32, unit: Unit, bytes: &[u8]) -> Result<FreeMap, &'
         return Err("free-space map with an impossible end");
     }
     let mut rest = bytes.get(PREAMBLE_BYTES..).ok_or(SHORT)?;
+    let ranges = decode_ranges(&mut rest, count, end, unit)?;
+    let bundles = decode_bundles(&mut rest, end)?;
+    let count = pop_varint(&mut rest).unwrap_or(0);
+    let areas = decode_ranges(&mut rest, count, end, unit)?;
+    Ok(FreeMap { generation, end, ranges, bundles, areas })
+}
+
+fn decode_ranges(rest: &mut &[u8], count: u64, end: u64, unit: u64) -> Result<Vec<(u64, u64)>, &'static str> {
+    const SHORT: &str = "free-space map is too short";
     // A range takes at least two bytes: a count that cannot be true allocates nothing.
     if count > rest.len() as u64 / 2 {
         return Err(SHORT);
@@ -126,8 +148,8 @@ pub(super) fn decode(space: u32, unit: Unit, bytes: &[u8]) -> Result<FreeMap, &'
     let mut ranges = Vec::with_capacity(count as usize);
     let mut position = 0u64;
     for _ in 0..count {
-        let gap = pop_varint(&mut rest).ok_or(SHORT)?;
-        let length = pop_varint(&mut rest).ok_or(SHORT)?;
+        let gap = pop_varint(rest).ok_or(SHORT)?;
+        let length = pop_varint(rest).ok_or(SHORT)?;
         let limit = (end - position) / unit;
         if length == 0 || gap > limit || length > limit - gap {
             return Err("free-space map with a range past its end");
@@ -136,8 +158,7 @@ pub(super) fn decode(space: u32, unit: Unit, bytes: &[u8]) -> Result<FreeMap, &'
         ranges.push((offset, length * unit));
         position = offset + length * unit;
     }
-    let bundles = decode_bundles(rest, end)?;
-    Ok(FreeMap { generation, end, ranges, bundles })
+    Ok(ranges)
 }
 
 pub(super) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
@@ -175,7 +196,8 @@ mod tests {
                 ranges.push((position + gap * unit.bytes(), length * unit.bytes()));
                 position += (gap + length) * unit.bytes();
             }
-            let map = FreeMap { generation: 9, end: position, ranges, bundles: BundleMap::default() };
+            let areas = ranges.iter().copied().step_by(3).collect();
+            let map = FreeMap { generation: 9, end: position, ranges, bundles: BundleMap::default(), areas };
             let mut bytes = encode(3, unit, &map);
             bytes.resize(bytes.len().next_multiple_of(512), 0);
             prop_assert_eq!(decode(3, unit, &bytes), Ok(map));
@@ -188,7 +210,7 @@ mod tests {
         ) {
             let _ = decode(0, Unit::Fine, &tail);
             let bundles = BundleMap::default();
-            let empty = FreeMap { generation: 1, end: end * 32, ranges: Vec::new(), bundles };
+            let empty = FreeMap { generation: 1, end: end * 32, ranges: Vec::new(), bundles, areas: Vec::new() };
             let mut bytes = encode(0, Unit::Fine, &empty);
             bytes[32..40].copy_from_slice(&count.to_le_bytes());
             bytes.extend_from_slice(&tail);

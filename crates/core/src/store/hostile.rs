@@ -68,7 +68,7 @@ pub(crate) fn sample_free_map() -> Vec<u8> {
     free_map::encode(
         3,
         Unit::Fine,
-        &FreeMap { generation: 9, end: 1 << 30, ranges, bundles: BundleMap::default() },
+        &FreeMap { generation: 9, end: 1 << 30, ranges, bundles: BundleMap::default(), areas: Vec::new() },
     )
 }
 
@@ -82,6 +82,12 @@ pub(crate) fn sample_map_of_bundles(address: BlockAddress) -> Vec<u8> {
     free_map::encode(
         3,
         Unit::Fine,
-        &FreeMap { generation: 9, end: 1 << 30, ranges: vec![(512, 1024)], bundles },
+        &FreeMap {
+            generation: 9,
+            end: 1 << 30,
+            ranges: vec![(512, 1024)],
+            bundles,
+            areas: vec![(0, 1024), (4096, 8192)],
+        },
     )
 }

@@ -24,17 +24,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::allocator::Allocator;
+use super::areas::{AreaAllocator, Placement};
 use super::bundles::{BundleUse, Bundles, ThinnedBundle};
 use super::extent::Lifetime;
 use super::free_map::FreeMap;
 use super::holes::Holes;
 use super::space::HEADER_BYTES;
 use super::{BlockAddress, Unit, SECTOR_BYTES};
-
-/// Small extents that are written together go to free ranges of at least this many bytes: with smaller ones the kernel
-/// would have to read the pages that it gets parts of.
-const LEAST_RUN_BYTES: u64 = 8 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -74,7 +70,7 @@ pub(super) struct Books {
     /// Of the file.
     unit: Unit,
     /// `None` until the map has been read.
-    allocator: Option<Allocator>,
+    allocator: Option<AreaAllocator>,
     /// Ranges that became free before the map was read.
     freed_early: Vec<(u64, u64)>,
     tracked: BTreeMap<u64, Tracked>,
@@ -104,7 +100,7 @@ impl Books {
     pub fn new(unit: Unit, map: Option<(u64, u64)>) -> Books {
         Books {
             unit,
-            allocator: map.is_none().then(|| Allocator::new(HEADER_BYTES)),
+            allocator: map.is_none().then(|| AreaAllocator::new(HEADER_BYTES, &[])),
             freed_early: Vec::new(),
             tracked: BTreeMap::new(),
             holders: HashMap::new(),
@@ -128,7 +124,7 @@ impl Books {
 
     /// Takes what the map said.
     pub fn load(&mut self, map: FreeMap) -> Result<(), &'static str> {
-        let mut allocator = Allocator::new(map.end);
+        let mut allocator = AreaAllocator::new(map.end, &map.areas);
         for (offset, bytes) in map.ranges.into_iter().chain(self.freed_early.iter().copied()) {
             if offset < HEADER_BYTES || !allocator.release(offset, bytes) {
                 return Err("free-space map contradicts the extents in use");
@@ -187,17 +183,18 @@ impl Books {
 
     /// Gives an extent of `bytes` to one holder: its offset and birth. `None` until the map has been read.
     pub fn allocate(&mut self, bytes: u64, lifetime: Lifetime) -> Option<(u64, u64)> {
-        let offset = self.find_room(bytes)?;
+        let placement = self.placement();
+        let offset = self.allocator.as_mut()?.allocate(bytes, placement);
         Some((offset, self.enter(offset, bytes, lifetime)))
     }
 
-    /// Gives extents of so many bytes each to one holder each, side by side as far as there is room for it: offset and
-    /// birth of each. `None` until the map has been read.
+    /// Gives small extents of so many bytes each to one holder each, side by side as far as there is room for it:
+    /// offset and birth of each. `None` until the map has been read.
     pub fn allocate_together(&mut self, mut sizes: &[u64], lifetime: Lifetime) -> Option<Vec<(u64, u64)>> {
         let mut extents = Vec::with_capacity(sizes.len());
         while !sizes.is_empty() {
-            let (count, bytes) = self.run_of(sizes)?;
-            let mut next = self.find_room(bytes)?;
+            let placement = self.placement();
+            let (mut next, count) = self.allocator.as_mut()?.allocate_small(sizes, placement);
             for &bytes in &sizes[..count] {
                 extents.push((next, self.enter(next, bytes, lifetime)));
                 next += bytes;
@@ -205,21 +202,6 @@ impl Books {
             sizes = &sizes[count..];
         }
         Some(extents)
-    }
-
-    /// How many of `sizes` are to lie side by side, and what they take: as many as the largest free range holds, if it
-    /// is worth it; else all, as there is room behind the end.
-    fn run_of(&self, sizes: &[u64]) -> Option<(usize, u64)> {
-        let largest =
-            self.allocator.as_ref()?.largest(LEAST_RUN_BYTES).next().map_or(u64::MAX, |range| range.1);
-        let (mut count, mut bytes) = (0, 0);
-        for size in sizes {
-            if bytes + size > largest && count > 0 {
-                break;
-            }
-            (count, bytes) = (count + 1, bytes + size);
-        }
-        Some((count, bytes))
     }
 
     /// Gives the extent at `offset`, which was free, to one holder; its birth.
@@ -234,13 +216,12 @@ impl Books {
         self.next
     }
 
-    fn find_room(&mut self, bytes: u64) -> Option<u64> {
-        let allocator = self.allocator.as_mut()?;
-        Some(match (self.new_behind, self.preferred_below) {
-            (Some(least), _) => allocator.allocate_behind(least, bytes),
-            (None, Some(limit)) => allocator.allocate_near(limit, bytes),
-            (None, None) => allocator.allocate(bytes),
-        })
+    fn placement(&self) -> Placement {
+        match (self.new_behind, self.preferred_below) {
+            (Some(least), _) => Placement::Behind(least),
+            (None, Some(limit)) => Placement::Below(limit),
+            (None, None) => Placement::Anywhere,
+        }
     }
 
     /// The bytes are in the file: from now on the extent lives as its lifetime says.
@@ -496,7 +477,7 @@ impl Books {
 
     /// See [`Holes::missing`].
     pub fn worth_punching(&self, smallest: u64, maximum: usize) -> Vec<(u64, u64)> {
-        let missing = |allocator| self.holes.missing(allocator, smallest, maximum);
+        let missing = |free: &AreaAllocator| self.holes.missing(free.blocks(), smallest, maximum);
         self.allocator.as_ref().map_or_else(Vec::new, missing)
     }
 
@@ -529,7 +510,7 @@ impl Books {
     /// What is free in the image of `generation`.
     fn map(&self, generation: u64) -> Option<FreeMap> {
         let allocator = self.allocator.as_ref()?;
-        let mut after = Allocator::clone(allocator);
+        let mut after = AreaAllocator::clone(allocator);
         for (&offset, tracked) in &self.tracked {
             let unnamed = match tracked.state {
                 State::Unwritten(_) | State::Private => true,
@@ -542,11 +523,13 @@ impl Books {
             }
         }
         let bundles = self.bundles.map();
-        Some(FreeMap { generation, end: after.end(), ranges: after.ranges().collect(), bundles })
+        let mut ranges: Vec<(u64, u64)> = after.ranges().map(|(offset, bytes, _)| (offset, bytes)).collect();
+        ranges.sort_unstable();
+        Some(FreeMap { generation, end: after.end(), ranges, bundles, areas: after.areas().collect() })
     }
 
-    /// What the allocator may give away: (offset, bytes), ascending.
-    pub(super) fn free_ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    /// What the allocator may give away: (offset, bytes, whether in an area of small extents).
+    pub(super) fn free_ranges(&self) -> impl Iterator<Item = (u64, u64, bool)> + '_ {
         self.allocator.iter().flat_map(|allocator| allocator.ranges())
     }
 

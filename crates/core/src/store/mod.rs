@@ -14,6 +14,7 @@
 //! | `packer.rs` | which of these a block or a value takes |
 //! | `dictionary/` | frequent words of a tree as codes |
 //! | `allocator.rs` | free ranges of one file, in memory |
+//! | `areas.rs` | those of blocks, and those of small extents apart |
 //! | `free_map.rs` | free ranges as a block on disk |
 //! | `holes.rs` | which free ranges the file system has back |
 //! | `bundles.rs` | which values of extents that hold several are still named |
@@ -31,6 +32,7 @@
 
 mod address;
 mod allocator;
+mod areas;
 mod arrival;
 mod bundles;
 mod check;
@@ -106,6 +108,12 @@ impl Unit {
             _ => SECTOR_BYTES,
         };
         bytes.max(1).next_multiple_of(unit)
+    }
+
+    /// The same of a small extent among others of its kind, which are written side by side and die one by one
+    /// ([`areas`]): sectors would be half empty.
+    pub fn occupied_tightly(self, bytes: u64) -> u64 {
+        bytes.max(1).next_multiple_of(self.bytes())
     }
 }
 

@@ -76,7 +76,17 @@ impl Packer {
 
     /// A block, in parts if there are `cuts` where each but the first begins.
     pub(super) fn pack(&self, raw: &[u8], cuts: &[usize]) -> Result<Packed> {
-        Ok(match self.compress(raw, cuts, worth(raw))? {
+        self.pack_within(raw, cuts, worth(raw))
+    }
+
+    /// A block for a tight extent.
+    pub(super) fn pack_small(&self, raw: &[u8]) -> Result<Packed> {
+        self.pack_within(raw, &[], raw.len() - raw.len() / 8)
+    }
+
+    /// As it is if it would take more than `limit` bytes.
+    fn pack_within(&self, raw: &[u8], cuts: &[usize], limit: usize) -> Result<Packed> {
+        Ok(match self.compress(raw, cuts, limit)? {
             Some(stored) => {
                 let packed = self.packed(stored, self.packing.compression.of_blocks());
                 Packed { in_parts: !cuts.is_empty(), ..packed }

@@ -363,6 +363,7 @@ impl Space {
                     checksum: checksum(&content),
                     compression: Compression::None,
                     in_parts: false,
+                    is_tight: false,
                     dictionary: 0,
                 })
             }

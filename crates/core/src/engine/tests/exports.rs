@@ -106,7 +106,7 @@ fn a_table_whose_leaves_have_patches_arrives_with_them() {
     engine.checkpoint().unwrap();
     export(&engine).unwrap();
     let bytes = bytes_of(&fs);
-    assert_eq!(bytes[8..12], [3, 0, 0, 0]);
+    assert_eq!(bytes[8..12], [4, 0, 0, 0]);
     let (other_fs, other) = target(31);
     bring(&other_fs, &bytes);
     import(&other).unwrap();

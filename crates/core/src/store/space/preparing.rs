@@ -36,7 +36,7 @@ impl Space {
         self.place_packed(lifetime, raw.len(), packer.into().pack(raw, cuts)?)
     }
 
-    /// [`Space::prepare_for`] of many small blocks, whose extents lie side by side where they can, for
+    /// [`Space::prepare_for`] of many small blocks, whose extents lie side by side where they can, and tight, for
     /// [`Space::write_together`].
     pub fn prepare_together<'a>(
         self: &Arc<Self>,
@@ -46,13 +46,13 @@ impl Space {
     ) -> Result<Vec<PreparedBlock>> {
         let packer = packer.into();
         let packed: Vec<(usize, Packed)> =
-            blocks.map(|raw| Ok((raw.len(), packer.pack(raw, &[])?))).collect::<Result<_>>()?;
-        let occupied = |packed: &Packed| self.unit.occupied(packed.stored.len() as u64, packed.compression);
+            blocks.map(|raw| Ok((raw.len(), packer.pack_small(raw)?))).collect::<Result<_>>()?;
+        let occupied = |packed: &Packed| self.unit.occupied_tightly(packed.stored.len() as u64);
         let sizes: Vec<u64> = packed.iter().map(|(_, packed)| occupied(packed)).collect();
         let extents = self.loaded_books()?.allocate_together(&sizes, lifetime);
         let extents = extents.ok_or_else(|| self.unknown_room())?;
         let placed = |((raw_bytes, packed), (offset, born)): ((usize, Packed), _)| {
-            self.placed(packed, raw_bytes as u32, offset, born)
+            self.placed(packed, raw_bytes as u32, (offset, true), born)
         };
         Ok(packed.into_iter().zip(extents).map(placed).collect())
     }
@@ -76,19 +76,33 @@ impl Space {
         let occupied = self.unit.occupied(packed.stored.len() as u64, packed.compression);
         let room = self.loaded_books()?.allocate(occupied, lifetime);
         let (offset, born) = room.ok_or_else(|| self.unknown_room())?;
-        Ok(self.placed(packed, raw_bytes, offset, born))
+        Ok(self.placed(packed, raw_bytes, (offset, false), born))
     }
 
     fn unknown_room(&self) -> Error {
         Error::corrupt(self.path(), 0, "free space is not known")
     }
 
-    /// What is to be written to the extent at `offset`, which it has got.
-    fn placed(self: &Arc<Self>, packed: Packed, raw_bytes: u32, offset: u64, born: u64) -> PreparedBlock {
+    /// What is to be written to the extent at an offset, tight or not, which it has got.
+    fn placed(
+        self: &Arc<Self>,
+        packed: Packed,
+        raw_bytes: u32,
+        (offset, is_tight): (u64, bool),
+        born: u64,
+    ) -> PreparedBlock {
         let Packed { stored, compression, in_parts, dictionary } = packed;
         let (checksum, stored_bytes) = (checksum(&stored), stored.len() as u32);
-        let address =
-            BlockAddress { offset, stored_bytes, raw_bytes, checksum, compression, in_parts, dictionary };
+        let address = BlockAddress {
+            offset,
+            stored_bytes,
+            raw_bytes,
+            checksum,
+            compression,
+            in_parts,
+            is_tight,
+            dictionary,
+        };
         PreparedBlock { extent: Arc::new(Extent::new(self.clone(), address, born)), stored }
     }
 }

@@ -26,8 +26,10 @@ impl Features {
     pub const FRAMES: Features = Features(1 << 8);
     /// Patches of leaves: inner pages that name what has changed in a leaf beside its block. Needed for reading.
     pub const PATCHES: Features = Features(1 << 9);
+    /// Tight extents, and areas of a file that have nothing but these. Needed for reading.
+    pub const TIGHT: Features = Features(1 << 10);
     /// All that this build writes.
-    pub const OURS: Features = Features(Features::FRAMES.0 | Features::PATCHES.0);
+    pub const OURS: Features = Features(Features::FRAMES.0 | Features::PATCHES.0 | Features::TIGHT.0);
 
     /// These and `others`.
     pub fn with(self, others: Features) -> Features {

@@ -16,6 +16,7 @@ fn superblock(checkpoint: u64) -> Superblock {
         checksum: 5,
         compression: Compression::Zstd,
         in_parts: false,
+        is_tight: false,
         dictionary: 7,
     };
     Superblock {
@@ -234,9 +235,9 @@ fn an_unknown_feature_forbids_reading_or_writing() {
         "{text}"
     );
 
-    with_feature(5, 10).write_next(&FS, &path).unwrap();
+    with_feature(5, 15).write_next(&FS, &path).unwrap();
     let text = Superblock::read_newest(&FS, &path).unwrap_err().to_string();
-    assert!(text.contains("feature 10") && text.contains("Teak 2.3.1 or newer is needed; nothing"), "{text}");
+    assert!(text.contains("feature 15") && text.contains("Teak 2.3.1 or newer is needed; nothing"), "{text}");
     assert!(superblock(6).write_next(&FS, &path).is_err(), "nothing is written over it");
 }
 

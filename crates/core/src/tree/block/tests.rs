@@ -310,6 +310,7 @@ fn large_values_are_found_without_the_rows() {
         checksum: 7,
         compression: Compression::Zstd,
         in_parts: false,
+        is_tight: false,
         dictionary: 0,
     };
     let named = [0, 1].map(|i| BlobAddress {
