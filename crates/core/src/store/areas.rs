@@ -273,8 +273,48 @@ mod tests {
         loaded
     }
 
+    /// The model is one owner for each unit, and one kind of neighbours for each area.
+    fn check(allocator: &AreaAllocator, used: &[(u64, u64, bool)]) -> Result<(), TestCaseError> {
+        let mut owners = vec![0u8; (allocator.end() / UNIT) as usize];
+        let free: Vec<(u64, u64)> = allocator.ranges().map(|(offset, bytes, _)| (offset, bytes)).collect();
+        for (offset, bytes) in
+            used.iter().map(|&(offset, bytes, _)| (offset, bytes)).chain(free.iter().copied())
+        {
+            owners[(offset / UNIT) as usize..((offset + bytes) / UNIT) as usize]
+                .iter_mut()
+                .for_each(|n| *n += 1);
+        }
+        prop_assert!(owners.iter().all(|&n| n == 1), "each unit has one owner");
+        prop_assert_eq!(free.iter().map(|range| range.1).sum::<u64>(), allocator.free_bytes());
+        let areas: Vec<(u64, u64)> = allocator.areas().collect();
+        prop_assert!(areas.windows(2).all(|two| two[0].0 + two[0].1 < two[1].0), "{areas:?}");
+        let inside = |offset: u64, bytes: u64| {
+            areas.iter().any(|&(start, length)| offset >= start && offset + bytes <= start + length)
+        };
+        let touches = |offset: u64, bytes: u64| {
+            areas.iter().any(|&(start, length)| offset < start + length && offset + bytes > start)
+        };
+        for &(offset, bytes, is_small) in used {
+            prop_assert_eq!(is_small, inside(offset, bytes), "{} bytes at {}", bytes, offset);
+            prop_assert_eq!(is_small, touches(offset, bytes));
+            prop_assert!(allocator.is_taken(offset, bytes));
+        }
+        for (offset, bytes, in_area) in allocator.ranges() {
+            prop_assert_eq!(in_area, inside(offset, bytes));
+            prop_assert_eq!(in_area, touches(offset, bytes));
+            prop_assert!(
+                !in_area
+                    || bytes < allocator.area_bytes()
+                    || allocator
+                        .area_of(offset)
+                        .is_some_and(|(start, end)| (start, end) != (offset, offset + bytes)),
+                "an area without anything"
+            );
+        }
+        Ok(())
+    }
+
     proptest! {
-        /// The model is one owner for each unit, and one kind of neighbours for each area.
         #[test]
         fn areas_have_nothing_but_small_extents(steps in proptest::collection::vec(step(), 1..400)) {
             let mut allocator = AreaAllocator::new(UNIT, &[]);
@@ -330,32 +370,7 @@ mod tests {
                     Step::Trim => { allocator.trim(); }
                     Step::Reload => allocator = reloaded(&allocator),
                 }
-                let mut owners = vec![0u8; (allocator.end() / UNIT) as usize];
-                let free: Vec<(u64, u64)> = allocator.ranges().map(|(offset, bytes, _)| (offset, bytes)).collect();
-                for (offset, bytes) in used.iter().map(|&(offset, bytes, _)| (offset, bytes)).chain(free.iter().copied()) {
-                    owners[(offset / UNIT) as usize..((offset + bytes) / UNIT) as usize].iter_mut().for_each(|n| *n += 1);
-                }
-                prop_assert!(owners.iter().all(|&n| n == 1), "each unit has one owner");
-                prop_assert_eq!(free.iter().map(|range| range.1).sum::<u64>(), allocator.free_bytes());
-                let areas: Vec<(u64, u64)> = allocator.areas().collect();
-                prop_assert!(areas.windows(2).all(|two| two[0].0 + two[0].1 < two[1].0), "{areas:?}");
-                let inside = |offset: u64, bytes: u64| {
-                    areas.iter().any(|&(start, length)| offset >= start && offset + bytes <= start + length)
-                };
-                let touches = |offset: u64, bytes: u64| {
-                    areas.iter().any(|&(start, length)| offset < start + length && offset + bytes > start)
-                };
-                for &(offset, bytes, is_small) in &used {
-                    prop_assert_eq!(is_small, inside(offset, bytes), "{} bytes at {}", bytes, offset);
-                    prop_assert_eq!(is_small, touches(offset, bytes));
-                    prop_assert!(allocator.is_taken(offset, bytes));
-                }
-                for (offset, bytes, in_area) in allocator.ranges() {
-                    prop_assert_eq!(in_area, inside(offset, bytes));
-                    prop_assert_eq!(in_area, touches(offset, bytes));
-                    prop_assert!(!in_area || bytes < allocator.area_bytes() || allocator.area_of(offset).is_some_and(
-                        |(start, end)| (start, end) != (offset, offset + bytes)), "an area without anything");
-                }
+                check(&allocator, &used)?;
             }
             for (offset, bytes, _) in used.drain(1..) {
                 prop_assert!(allocator.release(offset, bytes));

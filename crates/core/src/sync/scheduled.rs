@@ -115,6 +115,10 @@ pub type ArcSwapOption<T> = ArcSwapAny<Option<Arc<T>>>;
 pub struct Guard<T>(T);
 
 impl<T> Guard<T> {
+    pub fn from_inner(value: T) -> Guard<T> {
+        Guard(value)
+    }
+
     pub fn into_inner(guard: Guard<T>) -> T {
         guard.0
     }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 mod ahead;
 mod check;
+mod cold_pages;
 mod crafted_pages;
 mod due;
 mod early;
@@ -77,6 +78,10 @@ mod tempdir {
 
 impl Bench {
     fn new(cache_bytes: u64) -> Bench {
+        Bench::with_blocks(cache_bytes, 4096)
+    }
+
+    fn with_blocks(cache_bytes: u64, block_bytes: u32) -> Bench {
         let dir = tempdir::Dir::new();
         let fs = RealFileSystem;
         let context = Arc::new(TreeContext::new(
@@ -88,7 +93,7 @@ impl Bench {
         ));
         let space = Space::create(&OpenFiles::new(Arc::new(fs), 8), &dir.path().join("s.teak"), 1).unwrap();
         let spec = TreeSpec {
-            block_bytes: 4096,
+            block_bytes,
             packing: Packing { compression: Compression::Lz4, level: 0, similarity: false },
         };
         let tree = Tree::open(7, spec, space.clone(), None, context.clone());
@@ -164,13 +169,6 @@ impl Bench {
     /// Has all leaves give their memory back, as far as they can.
     fn evict_all(&self) {
         self.each_leaf(&mut |node, _| _ = node.evict().unwrap());
-    }
-
-    /// Nodes of the tree.
-    fn nodes(&self) -> usize {
-        let mut count = 0;
-        self.each_node(&mut |_| count += 1);
-        count
     }
 
     /// Bytes of the file that are in use.

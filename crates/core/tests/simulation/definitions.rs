@@ -23,7 +23,8 @@ impl Session<'_> {
         let compressions = [Compression::None, Compression::Lz4, Compression::Zstd, Compression::Recompress];
         let compression = self.random.pick(&compressions);
         let packing = Packing { similarity: self.random.percent(50), ..compression.into() };
-        let spec = TreeSpec { block_bytes: 4096, packing };
+        // With the smaller ones pages have eight children: trees are high, and pages leave memory.
+        let spec = TreeSpec { block_bytes: self.random.pick(&[1024, 4096]), packing };
         let specs = vec![spec; 1 + self.random.below(3)];
         let meta = self.random.next().to_be_bytes().to_vec();
         let mut next = self.expected.current.clone();

@@ -3,6 +3,7 @@
 pub(super) mod collect;
 pub(super) mod consolidate;
 mod due;
+mod evict;
 mod merge;
 pub(super) mod pack;
 mod removal;

@@ -20,9 +20,9 @@
 use super::consolidate::Pieces;
 use super::merge::{Merge, Sizes, MOST_HISTORY_BLOCKS};
 use super::removal::children;
-use super::structure::{mark_dirty, Path, Structure, LEFT_FREE};
+use super::structure::{mark_dirty, Path, Structure};
 use super::trunk::Trunk;
-use crate::tree::leaf::node::{InnerView, Node, MAX_CHILDREN};
+use crate::tree::leaf::node::{InnerView, Node};
 use crate::tree::leaf::{Base, Leaf, LeafView};
 use crate::Result;
 use std::sync::Arc;
@@ -211,7 +211,7 @@ impl Trunk {
         let Some(right_view) = right.view(&self.shared)?.clone() else { return Ok(Pulled::None) };
         let mut entries = left_view.entries();
         let mut rest = right_view.entries();
-        let room = (MAX_CHILDREN - LEFT_FREE).saturating_sub(entries.len());
+        let room = self.shared.filled_children().saturating_sub(entries.len());
         if room == 0 {
             return Ok(Pulled::None);
         }

@@ -8,7 +8,7 @@ use crate::tree::block::bound::Bound;
 use crate::tree::block::Block;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::lifecycle::LooseImages;
-use crate::tree::leaf::node::{Inner, InnerView, LeafRef, Node, MAX_CHILDREN};
+use crate::tree::leaf::node::{Inner, InnerView, LeafRef, Node};
 use crate::tree::leaf::{Archive, Base, Latched, Leaf, LeafView};
 use crate::tree::versions::birth::Fate;
 use crate::tree::versions::visibility::Content;
@@ -24,9 +24,6 @@ pub(crate) struct Structure {
     /// Images that no leaf has any more, or that no checkpoint has named yet.
     pub loose: LooseImages,
 }
-
-/// Places that a page of an append-only tree keeps free.
-pub(in crate::tree) const LEFT_FREE: usize = 16;
 
 /// Inner nodes from the root to the parent of a leaf, with the child taken in each.
 pub(in crate::tree) type Path = Vec<(Arc<Node>, usize)>;
@@ -240,7 +237,7 @@ impl Trunk {
         };
         let Node::Inner(inner) = &*parent else { return };
         let Some(view) = inner.loaded() else { return };
-        if view.children.len() + children.len() <= MAX_CHILDREN {
+        if view.children.len() + children.len() <= self.shared.most_children() {
             inner.publish(view.with_children_behind(at, children));
             return;
         }
@@ -248,9 +245,10 @@ impl Trunk {
         let at_end = at + 1 == entries.len();
         entries.splice(at + 1..at + 1, children.iter().cloned());
         // An append-only tree leaves full nodes behind.
-        let keep = if at_end { MAX_CHILDREN - LEFT_FREE } else { entries.len() / 2 };
+        let filled = self.shared.filled_children();
+        let keep = if at_end { filled } else { entries.len() / 2 };
         let right: Vec<_> = entries[keep..]
-            .chunks(MAX_CHILDREN - LEFT_FREE)
+            .chunks(filled)
             .map(|part| {
                 let node = Node::Inner(Inner::new(inner.level, InnerView::new(part)));
                 (part[0].0.clone(), Arc::new(node))
@@ -270,6 +268,7 @@ impl Trunk {
         let mut entries = vec![(Vec::new(), left.clone())];
         entries.extend(children.iter().cloned());
         self.root.store(Arc::new(Node::Inner(Inner::new(level, InnerView::new(&entries)))));
+        self.enter_clock();
     }
 }
 

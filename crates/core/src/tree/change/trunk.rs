@@ -6,7 +6,8 @@ use super::waiting::{Attention, Waiting};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::options::TreeSpec;
 use crate::store::Space;
-use crate::sync::{ArcSwap, Held};
+use crate::sync::atomic::AtomicBool;
+use crate::sync::{ArcSwap, Held, Mutex};
 use crate::tree::leaf::care::{Care, Marks};
 use crate::tree::leaf::node::{InnerView, LeafRef, Node};
 use crate::tree::leaf::shared::TreeShared;
@@ -31,6 +32,10 @@ pub struct Trunk {
     pub(super) waiting: Waiting,
     /// For what there are some, as the lists of [`Attention`] have it.
     pub(super) marks: Marks,
+    /// Whether the clock of the cache knows it, for its pages.
+    pub(super) is_in_clock: AtomicBool,
+    /// Where the clock's next visit to its pages begins.
+    pub(super) hand: Mutex<Vec<u8>>,
     /// Why nobody writes to it any more.
     closed: OnceLock<Error>,
 }
@@ -46,6 +51,8 @@ impl Trunk {
             attention,
             waiting: Waiting::default(),
             marks: Marks::default(),
+            is_in_clock: AtomicBool::new(false),
+            hand: Mutex::default(),
             closed: OnceLock::new(),
         });
         trunk.enter_budget();

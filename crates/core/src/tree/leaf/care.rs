@@ -75,6 +75,11 @@ impl Marks {
         self.0.load(Ordering::SeqCst) & care.bit() != 0
     }
 
+    /// Whether it waits for nothing.
+    pub fn are_none(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == 0
+    }
+
     /// `true`: it was not there.
     pub fn put_on(&self, care: Care) -> bool {
         self.0.fetch_or(care.bit(), Ordering::SeqCst) & care.bit() == 0

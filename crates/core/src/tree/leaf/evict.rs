@@ -75,6 +75,49 @@ impl Evictable for Node {
     }
 }
 
+impl Leaf {
+    /// Whether nothing is in memory of the leaf but what stands for its durable copy: read anew it would be the same.
+    pub(in crate::tree) fn is_at_rest(&self, state: &LeafState) -> bool {
+        let view = self.view();
+        let Some(copy) = state.copies.only(&view.base) else { return false };
+        let has_only_patch = match (&view.delta, &copy.patch) {
+            (Changes::Live(delta), None) => delta.is_empty(),
+            (Changes::Spilled { older, fresh }, Some(patch)) => {
+                let is_it = older.only_patch().is_some_and(|only| Arc::ptr_eq(only, patch));
+                is_it && fresh.is_empty() && !self.is_needed_before(patch.newest())
+            }
+            _ => false,
+        };
+        has_only_patch
+            && self.seems_at_rest()
+            && copy.image.has_no_objects()
+            && state.has_nothing_else()
+            && self.is_nobodys_guess()
+    }
+
+    /// Whether it is worth the latch to ask for it.
+    pub(in crate::tree) fn seems_at_rest(&self) -> bool {
+        let view = self.view();
+        let is_whole = !view.dead && view.birth.is_none() && view.history.is_empty();
+        is_whole
+            && matches!(view.base, Base::Stored(_))
+            && view.delta.newest().is_empty()
+            && self.marks.are_none()
+            && self.vacancy.is_occupied()
+    }
+
+    /// The leaf, which is at rest, is going to be another object: this one is dead.
+    pub(in crate::tree) fn leave(&self, state: &mut LeafState) {
+        let nothing = LeafView {
+            base: Base::Loaded(self.shared.no_rows.clone()),
+            delta: Changes::Live(self.shared.no_delta.clone()),
+            dead: true,
+            ..(*self.view()).clone()
+        };
+        self.publish(state, nothing);
+    }
+}
+
 /// Writes the base of a leaf of a temporary tree, which no checkpoint writes, to the file of the tree, unless it is
 /// there already: what was read and not changed is evicted again without I/O.
 fn write_base(leaf: &Leaf) -> Result<()> {

@@ -61,6 +61,14 @@ impl Image {
         matches!(&*self.known.lock(), Known::Named(blobs) if blobs.is_empty())
     }
 
+    /// Whether there are no objects for its large values, so that those of a new image will be the only ones.
+    pub(in crate::tree) fn has_no_objects(&self) -> bool {
+        match &*self.known.lock() {
+            Known::Unread | Known::Forgotten(_) => true,
+            Known::Named(blobs) => blobs.is_empty(),
+        }
+    }
+
     /// A block that has no large values was read.
     pub(super) fn learn_none(&self) {
         let mut known = self.known.lock();

@@ -177,6 +177,11 @@ impl Copies {
         self.durable.as_ref().filter(|copy| is_newest && (copy.is_of(base) || copy.is_patched(base)))
     }
 
+    /// The durable copy, if there is no other of the leaf, none is wanted, and `base` is its block.
+    pub(in crate::tree) fn only(&self, base: &Base) -> Option<&FileCopy> {
+        self.to_patch(base).filter(|copy| self.spilled.is_none() && copy.is_of(base))
+    }
+
     /// What was written of the leaf's base ahead of a checkpoint.
     fn ahead(&self) -> Option<&FileCopy> {
         match &self.next {

@@ -193,6 +193,13 @@ pub(crate) struct LeafState {
     pub deletions_again_at: usize,
 }
 
+impl LeafState {
+    /// Whether it knows nothing of a delta or a history.
+    fn has_nothing_else(&self) -> bool {
+        self.backing.is_none() && self.covered.is_none() && self.counted.is_none()
+    }
+}
+
 /// In the order of its fields what each look-up needs comes first: one cache line has it, as a rule.
 #[repr(C)]
 pub(crate) struct Leaf {

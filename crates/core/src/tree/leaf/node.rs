@@ -10,8 +10,8 @@ use super::shared::TreeShared;
 use super::vacancy::Vacancy;
 use crate::store::{ChildAddress, Extent};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::ArcSwapOption;
 use crate::sync::Mutex;
+use crate::sync::{ArcSwapOption, Guard};
 use crate::tree::block::bound::Bound;
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::{Block, Value};
@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// Children of an inner node before it splits.
 pub(crate) const MAX_CHILDREN: usize = 256;
+/// A page of so many is too much beside blocks of less than this.
+const SMALL_BLOCK_BYTES: usize = 4 << 10;
 
 /// Which of the two it is stands at the beginning, beside what a descent looks at next.
 #[repr(u8)]
@@ -100,6 +102,14 @@ impl InnerView {
         self.keys.lower_bound(key).saturating_sub(1)
     }
 
+    /// Children of an inner node before it splits, where blocks are of so many bytes.
+    pub(in crate::tree) fn most_children(block_bytes: u32) -> usize {
+        match block_bytes as usize {
+            SMALL_BLOCK_BYTES.. => MAX_CHILDREN,
+            small => (small / 128).max(2),
+        }
+    }
+
     /// With more children behind the one at `at`; there is room for them. Much cheaper than by way of
     /// [`InnerView::entries`]: each split of a leaf needs it.
     pub(crate) fn with_children_behind(&self, at: usize, more: &[(Vec<u8>, Arc<Node>)]) -> InnerView {
@@ -151,7 +161,7 @@ impl Bounds {
 pub(crate) struct Inner {
     /// Height above the leaves, at least 1.
     pub level: u32,
-    /// What the parent said, until the page is read.
+    /// What the parent said when the page was not in memory.
     bounds: Mutex<Option<Bounds>>,
     /// None: not read from disk yet.
     view: ArcSwapOption<InnerView>,
@@ -161,6 +171,8 @@ pub(crate) struct Inner {
     /// A child's image has changed since this page was written.
     pub dirty: AtomicBool,
     pub vacancy: Vacancy,
+    /// Somebody has come by since the clock did.
+    touched: AtomicBool,
 }
 
 impl Inner {
@@ -173,6 +185,7 @@ impl Inner {
             image: Mutex::new(InnerImage::default()),
             dirty: AtomicBool::new(true),
             vacancy: Vacancy::default(),
+            touched: AtomicBool::new(true),
         }
     }
 
@@ -186,21 +199,51 @@ impl Inner {
             image: Mutex::new(InnerImage { durable: Some(extent), pending: None }),
             dirty: AtomicBool::new(false),
             vacancy: Vacancy::default(),
+            touched: AtomicBool::new(true),
         }
     }
 
-    /// The content, read from disk on first use.
+    /// The content, read from disk on first use, and after it has left memory.
     #[inline]
-    pub(crate) fn view(
-        &self,
-        shared: &Arc<TreeShared>,
-    ) -> Result<crate::sync::Guard<Option<Arc<InnerView>>>> {
+    pub(crate) fn view(&self, shared: &Arc<TreeShared>) -> Result<Guard<Option<Arc<InnerView>>>> {
         let view = self.view.load();
+        // Relaxed: a hint to the clock; tested first so that the line stays with its readers.
+        if !self.touched.load(Ordering::Relaxed) {
+            self.touched.store(true, Ordering::Relaxed);
+        }
         if view.is_some() {
             return Ok(view);
         }
-        self.load(shared)?;
-        Ok(self.view.load())
+        // Not what is there when it was read: it may have gone again.
+        Ok(Guard::from_inner(Some(self.load(shared)?)))
+    }
+
+    /// Whether somebody has come by since the last call.
+    pub(in crate::tree) fn take_touched(&self) -> bool {
+        // Relaxed: a hint.
+        self.touched.load(Ordering::Relaxed) && self.touched.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether the durable image has the page as it is, and no other image is on its way. The structure latch is held,
+    /// and no checkpoint writes the tree.
+    pub(in crate::tree) fn is_as_stored(&self) -> bool {
+        let is_durable = {
+            let image = self.image.lock();
+            image.pending.is_none() && image.durable.is_some()
+        };
+        // Looked at last: a checkpoint that is abandoned marks the page before it gives up the image.
+        is_durable && !self.dirty.load(Ordering::SeqCst)
+    }
+
+    /// The page leaves memory; its keys end at `high`. It is as it is stored, and nobody comes to its children any
+    /// more.
+    pub(in crate::tree) fn unload(&self, high: Option<Vec<u8>>) {
+        let mut low = Vec::new();
+        if let Some(view) = self.loaded() {
+            view.keys.key_into(0, &mut low);
+        }
+        *self.bounds.lock() = Some(Bounds { low, high });
+        self.view.store(None);
     }
 
     /// The content if it is in memory.
@@ -216,10 +259,10 @@ impl Inner {
         self.dirty.store(true, Ordering::SeqCst);
     }
 
-    fn load(&self, shared: &Arc<TreeShared>) -> Result<()> {
+    fn load(&self, shared: &Arc<TreeShared>) -> Result<Arc<InnerView>> {
         let _loading = self.loading.lock();
-        if self.view.load().is_some() {
-            return Ok(());
+        if let Some(view) = self.view.load_full() {
+            return Ok(view);
         }
         let Some(extent) = self.image.lock().durable.clone() else {
             return Err(Error::corrupt(shared.space.path(), 0, "an inner node without content"));
@@ -267,9 +310,10 @@ impl Inner {
             (key, self.child(shared, &bounds[at], bounds.get(at + 1), stored))
         };
         let children: Vec<_> = entries.into_iter().enumerate().map(child).collect();
-        self.view.store(Some(Arc::new(InnerView::new(&children))));
+        let view = Arc::new(InnerView::new(&children));
+        self.view.store(Some(view.clone()));
         self.bounds.lock().take();
-        Ok(())
+        Ok(view)
     }
 
     /// The page to write: address of each child, and the node's upper bound as a last key without a value.

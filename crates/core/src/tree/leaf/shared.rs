@@ -2,6 +2,7 @@
 
 use super::ahead::ReadAhead;
 use super::lifecycle::FileCopy;
+use super::node::InnerView;
 use super::{watched, Image};
 use crate::cache::{Cache, Usage};
 use crate::mvcc::Clock;
@@ -145,6 +146,18 @@ impl TreeShared {
     #[inline]
     pub(in crate::tree) fn is_logged(&self) -> bool {
         self.space.is_lasting()
+    }
+
+    /// Children of an inner node before it splits.
+    pub(in crate::tree) fn most_children(&self) -> usize {
+        InnerView::most_children(self.spec.block_bytes)
+    }
+
+    /// Children of one that is filled in order: some places stay free in each, as the keys of a page are never quite in
+    /// order.
+    pub(in crate::tree) fn filled_children(&self) -> usize {
+        let most = self.most_children();
+        most - most / 16
     }
 
     /// A leaf's block, compressed, with an extent to be written to (see [`Encoding::prepare`]); and what is to be said

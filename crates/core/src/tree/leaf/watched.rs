@@ -44,6 +44,12 @@ impl<T> Watched<T> {
         held::count(1);
         WatchedGuard(guard)
     }
+
+    pub fn try_lock(&self) -> Option<WatchedGuard<'_, T>> {
+        let guard = self.0.try_lock()?;
+        held::count(1);
+        Some(WatchedGuard(guard))
+    }
 }
 
 /// Whoever has the latch.

@@ -431,8 +431,9 @@ impl Tree {
                     self.list_dirty(&state, node);
                 }
                 Node::Inner(inner) => {
-                    inner.image.lock().pending = None;
+                    // First: a page that seems to be as it is stored may leave memory.
                     inner.dirty.store(true, Ordering::SeqCst);
+                    inner.image.lock().pending = None;
                 }
             }
         }

@@ -13,11 +13,11 @@ use crate::tree::block::bound::Bound;
 use crate::tree::block::builder::BlockBuilder;
 use crate::tree::block::{Block, Value};
 use crate::tree::change::consolidate::shortest_separator;
-use crate::tree::change::structure::{Structure, LEFT_FREE};
+use crate::tree::change::structure::Structure;
 use crate::tree::change::write::MAX_KEY_BYTES;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::lifecycle::FileCopy;
-use crate::tree::leaf::node::{Inner, InnerView, Node, MAX_CHILDREN};
+use crate::tree::leaf::node::{Inner, InnerView, Node};
 use crate::tree::leaf::{Archive, Base, Image, Leaf, LeafView};
 use crate::tree::versions::delta::Delta;
 use crate::tree::versions::history::History;
@@ -125,7 +125,7 @@ impl TreeLoader {
             let page = |part: &[(Vec<u8>, Arc<Node>)]| {
                 (part[0].0.clone(), Arc::new(Node::Inner(Inner::new(level, InnerView::new(part)))))
             };
-            nodes = nodes.chunks(MAX_CHILDREN - LEFT_FREE).map(page).collect();
+            nodes = nodes.chunks(self.tree.shared.filled_children()).map(page).collect();
             if nodes.len() == 1 {
                 break;
             }
@@ -202,6 +202,7 @@ impl Tree {
         self.hide_from_older_snapshots();
         structure.loose.load(images);
         self.root.store(root.clone());
+        self.enter_clock();
         self.note_dirty();
     }
 }

@@ -15,6 +15,13 @@ fn rows(numbers: impl Iterator<Item = u64>) -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 impl Bench {
+    /// Nodes of the tree.
+    fn nodes(&self) -> usize {
+        let mut count = 0;
+        self.each_node(&mut |_| count += 1);
+        count
+    }
+
     fn with_rows(rows: u64) -> Bench {
         let bench = Bench::new(64 << 20);
         let all: Vec<_> = (0..rows).map(|n| (key(n), Some(row(n).1))).collect();

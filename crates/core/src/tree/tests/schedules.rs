@@ -17,6 +17,17 @@ const ROW_BYTES: usize = 900;
 /// And few counts have one folded.
 const COUNTER_BYTES: usize = 300;
 
+/// Rows that are never changed, where there are any.
+const COLD: u64 = 120;
+
+fn cold(number: u64) -> Vec<u8> {
+    key(900_000 + number)
+}
+
+fn is_cold(key: &Vec<u8>) -> bool {
+    *key >= cold(0)
+}
+
 /// How many transactions of each writer have committed.
 type Done = [Arc<AtomicU64>; 2];
 
@@ -74,7 +85,12 @@ fn read(tree: &Arc<Tree>, clock: &Arc<Clock>) {
             expected.extend((oldest..=newest).map(|number| row(writer, number)));
         }
         expected.sort();
-        let found: Vec<_> = rows.into_iter().map(|(key, _)| key).collect();
+        let (cold, found): (Vec<_>, Vec<_>) = rows.into_iter().map(|(key, _)| key).partition(is_cold);
+        assert!(
+            cold.is_empty() || cold.len() as u64 == COLD,
+            "{} of the rows that nobody changes",
+            cold.len()
+        );
         assert_eq!(found, expected, "a snapshot at {}", snapshot.timestamp());
     }
 }
@@ -103,7 +119,7 @@ fn is_over(done: &Done) -> bool {
 }
 
 fn checkpoint(tree: &Tree, space: &Arc<Space>, clock: &Arc<Clock>) {
-    for generation in 1..3 {
+    for generation in 2..4 {
         space.begin(generation);
         let at = clock.snapshot(0);
         tree.checkpoint(Moment::at(at.timestamp()), generation, 1).unwrap();
@@ -127,6 +143,40 @@ fn evict(tree: &Arc<Tree>, done: &Done) {
         }
     }
 }
+
+/// Has leaves, and then pages, leave memory; none is read for it.
+fn evict_what_is_there(tree: &Arc<Tree>) {
+    let mut nodes = vec![tree.root.load_full()];
+    while let Some(node) = nodes.pop() {
+        node.evict().unwrap();
+        if let Node::Inner(inner) = &*node {
+            nodes.extend(inner.loaded().iter().flat_map(|view| view.children.clone()));
+        }
+    }
+    // The first visit only forgets who has come by.
+    let gone = tree.evict().unwrap() + tree.evict().unwrap();
+    // Relaxed: as in `merge`.
+    PAGES.fetch_add(u64::from(gone > 0), std::sync::atomic::Ordering::Relaxed);
+}
+
+/// Pages of which the file has all leave memory with their leaves, beside checkpoints.
+fn evict_pages(tree: &Arc<Tree>, space: &Arc<Space>, clock: &Arc<Clock>, done: &Done) {
+    let (evicting, over) = (tree.clone(), done.clone());
+    let evictor = spawn(move || {
+        while !is_over(&over) {
+            yield_now();
+            evict_what_is_there(&evicting);
+            let cold_row =
+                TreeCursor::new(evicting.clone()).get(&Reader::at(Timestamp::MAX), &cold(COLD / 2));
+            assert!(cold_row.unwrap(), "a row that nobody changes is missing");
+        }
+    });
+    checkpoint(tree, space, clock);
+    evictor.join().unwrap();
+}
+
+/// Visits after which pages had left memory, in all schedules.
+static PAGES: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 /// What the background does with leaves that have lost most of their rows, all the time.
 fn merge(tree: &Arc<Tree>, done: &Done) {
@@ -174,8 +224,28 @@ static PACKED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(
 static MERGED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 fn busy_tree(work: fn(&Arc<Tree>, &Arc<Space>, &Arc<Clock>, &Done)) {
+    busy_tree_of(|| Bench::new(64 << 20), 0, work);
+}
+
+/// Rows in several pages of several leaves, all of it in the file.
+fn store_cold(bench: &mut Bench, cold_rows: u64) {
+    // One after the other: each splits the leaves, and the pages, that the one before has left.
+    for part in [0..cold_rows / 3, cold_rows / 3..cold_rows] {
+        let rows = part.map(|number| (cold(number), Some(vec![7; 100])));
+        bench.commit(&rows.collect::<Vec<_>>());
+        bench.each_leaf(&mut |node, _| bench.tree.maintain(node).unwrap());
+    }
+    bench.context.attention().fold_due().unwrap();
+    bench.checkpoint();
+    bench.tree.write_finished(0, &|| false).unwrap();
+}
+
+fn busy_tree_of(make: fn() -> Bench, cold_rows: u64, work: fn(&Arc<Tree>, &Arc<Space>, &Arc<Clock>, &Done)) {
     explore(move || {
-        let bench = Bench::new(64 << 20);
+        let mut bench = make();
+        if cold_rows > 0 {
+            store_cold(&mut bench, cold_rows);
+        }
         let (tree, space, clock) = (&bench.tree, &bench.space, &bench.context.clock);
         let done: Done = Default::default();
         let mut threads = Vec::new();
@@ -192,7 +262,7 @@ fn busy_tree(work: fn(&Arc<Tree>, &Arc<Space>, &Arc<Clock>, &Done)) {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         read(tree, clock);
         let rows = scan(tree, &Reader::at(Timestamp::MAX), true);
-        assert_eq!(rows.len() as u64, 2 * (WINDOW + 1));
+        assert_eq!(rows.len() as u64, 2 * (WINDOW + 1) + cold_rows);
     });
 }
 
@@ -204,6 +274,15 @@ fn snapshots_see_whole_transactions_while_leaves_are_divided_and_written() {
 #[test]
 fn snapshots_see_whole_transactions_while_leaves_are_evicted() {
     busy_tree(|tree, _, _, done| evict(tree, done));
+}
+
+#[test]
+fn snapshots_see_whole_transactions_while_pages_leave_memory() {
+    busy_tree_of(|| Bench::with_blocks(64 << 20, 1024), COLD, evict_pages);
+    // Relaxed: all threads have ended.
+    let visits = PAGES.load(std::sync::atomic::Ordering::Relaxed);
+    println!("after {visits} visits pages had left memory");
+    assert!(visits > 0, "no page left memory in any schedule");
 }
 
 #[test]
@@ -222,4 +301,36 @@ fn snapshots_see_whole_transactions_while_the_tree_is_packed() {
     let packed = PACKED.load(std::sync::atomic::Ordering::Relaxed);
     println!("{packed} leaves were taken over");
     assert!(packed > 0, "no leaf was taken over in any schedule");
+}
+
+/// Somebody may be on his way to a leaf whose page leaves memory.
+#[test]
+fn no_change_goes_with_a_page_that_leaves_memory() {
+    explore(|| {
+        let mut bench = Bench::with_blocks(64 << 20, 1024);
+        store_cold(&mut bench, COLD);
+        let (tree, clock) = (bench.tree.clone(), bench.context.clock.clone());
+        let writer = spawn(move || {
+            for round in 8..COLD {
+                let (changed, value) = (cold(round * 53 % COLD), [round as u8; 100]);
+                let status = TxnStatus::new(9000 + round);
+                tree.write(&changed, WriteOp::Update(&value), &status, 1).unwrap();
+                clock.publish(&status);
+                let mut cursor = TreeCursor::new(tree.clone());
+                assert!(cursor.get(&Reader::at(Timestamp::MAX), &changed).unwrap());
+                assert_eq!(cursor.value().unwrap(), value, "what was committed before is not there");
+            }
+        });
+        for _ in 0..4 {
+            bench.checkpoint();
+            evict_what_is_there(&bench.tree);
+        }
+        writer.join().unwrap();
+        let rows = scan(&bench.tree, &Reader::at(Timestamp::MAX), true);
+        assert_eq!(rows.iter().filter(|(_, value)| value[0] != 7).count() as u64, COLD - 8, "changed rows");
+    });
+    // Relaxed: all threads have ended.
+    let visits = PAGES.load(std::sync::atomic::Ordering::Relaxed);
+    println!("after {visits} visits pages had left memory");
+    assert!(visits > 0, "no page left memory in any schedule");
 }

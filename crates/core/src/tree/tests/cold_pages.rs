@@ -1,0 +1,227 @@
+//! Pages of level 1 leave memory with their leaves, and nobody sees a difference.
+
+use super::*;
+use crate::tree::leaf::LEAF_BYTES;
+
+const ROWS: u64 = 20_000;
+
+impl Bench {
+    /// Has the leaves leave memory, and then pages: those that somebody has used stay for the first visit. Before that
+    /// what leaves wait for is looked at, as it is in the background.
+    fn evict_pages(&self) -> u64 {
+        self.tree.write_finished(0, &|| false).unwrap();
+        let attention = self.context.attention();
+        attention.fold_due().and(attention.retire_spent()).unwrap();
+        attention.merge_thin().and(attention.collect_history()).unwrap();
+        self.evict_all();
+        let (mut freed, mut in_vain) = (0, 0);
+        while in_vain < 2 {
+            let visit = self.tree.evict().unwrap();
+            (freed, in_vain) = (freed + visit, if visit == 0 { in_vain + 1 } else { 0 });
+        }
+        freed
+    }
+
+    /// The last leaf waits to be merged until the tree has changed: its page stays.
+    fn assert_cold(&self) {
+        assert!(self.leaf_objects() <= 8, "{} of {} leaves stay", self.leaf_objects(), self.tree.leaves());
+    }
+
+    /// Objects that stand for leaves.
+    fn leaf_objects(&self) -> u64 {
+        self.context.leaves.exact() / LEAF_BYTES as u64
+    }
+}
+
+/// A tree of some 2,500 leaves in pages of eight, all of it in the file.
+fn stored() -> Bench {
+    let mut bench = Bench::with_blocks(64 << 20, 1024);
+    bench.commit(&(0..ROWS).map(|n| (key(n), Some(vec![n as u8; 100]))).collect::<Vec<_>>());
+    bench.checkpoint().unwrap();
+    bench
+}
+
+fn assert_has_all(bench: &Bench, changed: u64) {
+    let rows = scan(&bench.tree, &Reader::at(Timestamp::MAX), true);
+    assert_eq!(rows.len() as u64, ROWS);
+    for (n, (found, value)) in (0..ROWS).zip(&rows) {
+        let expected = if n == changed { vec![1, 2, 3] } else { vec![n as u8; 100] };
+        assert!(*found == key(n) && *value == expected, "row {n}");
+    }
+}
+
+#[test]
+fn what_nobody_uses_is_nowhere_in_memory_and_is_read_again() {
+    let mut bench = stored();
+    assert!(bench.tree.leaves() > 2000, "{} leaves", bench.tree.leaves());
+    assert_eq!(bench.leaf_objects(), bench.tree.leaves());
+    let freed = bench.evict_pages();
+    bench.assert_cold();
+    assert!(freed >= (bench.tree.leaves() - 8) * LEAF_BYTES as u64, "{freed} bytes");
+    assert_has_all(&bench, ROWS);
+    assert_eq!(bench.leaf_objects(), bench.tree.leaves());
+
+    // What is changed stays until a checkpoint has written it, and so do its neighbours in the page.
+    bench.evict_pages();
+    bench.commit(&[(key(7000), Some(vec![1, 2, 3]))]);
+    assert!(bench.leaf_objects() <= 16, "one page was read for it, and not {} leaves", bench.leaf_objects());
+    bench.evict_pages();
+    let before = bench.leaf_objects();
+    assert!((1..=16).contains(&before), "{before} leaves stay");
+    assert_has_all(&bench, 7000);
+    bench.abandon_checkpoint();
+    bench.evict_pages();
+    assert_eq!(bench.leaf_objects(), before, "what was to be written is to be written");
+    let root = bench.checkpoint().unwrap();
+    bench.evict_pages();
+    bench.assert_cold();
+    assert_has_all(&bench, 7000);
+    bench.reopen(root);
+    assert_has_all(&bench, 7000);
+}
+
+#[test]
+fn a_page_stays_whose_leaf_somebody_has() {
+    let bench = stored();
+    let reader = Reader::at(Timestamp::MAX);
+    let mut cursor = TreeCursor::new(bench.tree.clone());
+    assert!(cursor.get(&reader, &key(9000)).unwrap());
+    bench.evict_pages();
+    let stay = bench.leaf_objects();
+    assert!((1..=16).contains(&stay), "{stay} leaves stay");
+    for n in 9001..12_000 {
+        assert!(cursor.next(&reader).unwrap());
+        assert_eq!(cursor.key(), key(n));
+        if n % 500 == 0 {
+            bench.evict_pages();
+        }
+    }
+    cursor.reset();
+    bench.evict_pages();
+    bench.assert_cold();
+}
+
+#[test]
+fn nothing_goes_while_a_checkpoint_is_under_way() {
+    let mut bench = stored();
+    bench.commit(&(0..ROWS).step_by(40).map(|n| (key(n), Some(vec![n as u8; 100]))).collect::<Vec<_>>());
+    let (tree, context) = (bench.tree.clone(), bench.context.clone());
+    let root = bench.checkpoint_with(&mut || {
+        tree.evict().unwrap();
+        tree.evict().unwrap();
+        assert_eq!(context.leaves.exact(), tree.leaves() * LEAF_BYTES as u64);
+    });
+    bench.evict_pages();
+    bench.assert_cold();
+    assert_has_all(&bench, ROWS);
+    bench.reopen(root.unwrap());
+    assert_has_all(&bench, ROWS);
+}
+
+#[test]
+fn random_histories_do_not_notice() {
+    let (mut steps, mut gone) = (0, 0);
+    for seed in 200..212 {
+        // Pages of eight: three levels of them.
+        random_history(Bench::with_blocks(64 << 20, 1024), seed, 300, &mut |bench, _| {
+            steps += 1;
+            if steps % 3 > 0 {
+                gone += u64::from(bench.evict_pages() > 0);
+            }
+        });
+    }
+    // Most of the time dirty leaves are everywhere.
+    assert!(gone > 100, "pages have left memory in {gone} of {steps} steps");
+}
+
+/// Readers, writers, checkpoints and one that does nothing but evict.
+#[test]
+fn threads_find_what_they_have_written_whatever_leaves_memory_meanwhile() {
+    let mut bench = Bench::with_blocks(64 << 20, 1024);
+    bench.commit(&(0..ROWS).map(|n| (key(n), Some(vec![0; 60]))).collect::<Vec<_>>());
+    bench.checkpoint().unwrap();
+    bench.evict_pages();
+    let (over, gone) = (AtomicBool::new(false), std::sync::atomic::AtomicU64::new(0));
+    let (tree, context) = (bench.tree.clone(), bench.context.clone());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::SeqCst) {
+                let mut nodes = vec![tree.root.load_full()];
+                while let Some(node) = nodes.pop() {
+                    node.evict().unwrap();
+                    if let Node::Inner(inner) = &*node {
+                        nodes.extend(inner.loaded().iter().flat_map(|view| view.children.clone()));
+                    }
+                }
+                gone.fetch_add(tree.evict().unwrap(), Ordering::SeqCst);
+            }
+        });
+        for writer in 0..2u64 {
+            let (tree, context, over) = (&tree, &context, &over);
+            scope.spawn(move || {
+                let mut random = Random(writer + 77);
+                let mut cursor = TreeCursor::new(tree.clone());
+                let mut own: BTreeMap<u64, u8> = BTreeMap::new();
+                let mut stretch = 0;
+                while !over.load(Ordering::SeqCst) {
+                    // The rows of each lie among those of the other. What both have left is soon clean.
+                    stretch = if random.below(200) == 0 { random.below(ROWS - 300) / 2 } else { stretch };
+                    let n = (stretch + random.below(150)) * 2 + writer;
+                    if random.below(4) == 0 {
+                        let byte = random.below(200) as u8 + 1;
+                        let status = TxnStatus::new(2 + writer);
+                        tree.write(&key(n), WriteOp::Update(&[byte; 60]), &status, 1).unwrap();
+                        context.clock.publish(&status);
+                        own.insert(n, byte);
+                    }
+                    let snapshot = context.clock.snapshot(writer);
+                    let reader = Reader::at(snapshot.timestamp());
+                    assert!(cursor.get(&reader, &key(n)).unwrap(), "row {n}");
+                    let expected = own.get(&n).copied().unwrap_or(0);
+                    assert_eq!(cursor.value().unwrap(), [expected; 60], "row {n}");
+                    for next in n + 1..(n + 20).min(ROWS) {
+                        assert!(cursor.next(&reader).unwrap());
+                        assert_eq!(cursor.key(), key(next));
+                        if next % 2 == writer {
+                            let expected = own.get(&next).copied().unwrap_or(0);
+                            assert_eq!(cursor.value().unwrap(), [expected; 60], "row {next}");
+                        }
+                    }
+                }
+            });
+        }
+        let began = std::time::Instant::now();
+        while began.elapsed() < std::time::Duration::from_secs(4) {
+            bench.checkpoint();
+            std::thread::sleep(std::time::Duration::from_millis(30));
+        }
+        over.store(true, Ordering::SeqCst);
+    });
+    assert!(gone.load(Ordering::SeqCst) > 0, "no page has left memory");
+    let root = bench.checkpoint();
+    let before = scan(&bench.tree, &Reader::at(Timestamp::MAX), true);
+    if let Some(root) = root {
+        bench.reopen(root);
+    }
+    assert!(scan(&bench.tree, &Reader::at(Timestamp::MAX), true) == before, "the file has something else");
+}
+
+/// A descent may have got hold of a page before that has left memory.
+#[test]
+fn who_knows_a_page_as_it_was_comes_to_leaves_that_say_so() {
+    let bench = stored();
+    bench.evict_pages();
+    assert_has_all(&bench, ROWS);
+    let mut pages = Vec::new();
+    bench.each_node(&mut |node| match &**node {
+        Node::Inner(inner) if inner.level == 1 => pages.push((node.clone(), inner.loaded().unwrap())),
+        _ => {}
+    });
+    bench.evict_pages();
+    let is_gone = |node: &Arc<Node>| matches!(&**node, Node::Inner(inner) if inner.loaded().is_none());
+    let gone = pages.iter().filter(|(node, _)| is_gone(node));
+    let stale: Vec<_> = gone.flat_map(|(_, view)| &view.children).collect();
+    assert!(stale.len() > 2000, "{} leaves are gone", stale.len());
+    assert!(stale.iter().all(|leaf| leaf.leaf().unwrap().view().dead));
+    assert_has_all(&bench, ROWS);
+}
