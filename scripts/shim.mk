@@ -2,7 +2,8 @@
 #
 # In: HEADERS (the server's private headers), RUST_LIB (libteak_plugin.a), OUT (where ha_teak.so goes). For another
 # server than the installed one also PUBLIC (its public headers), SERVER_DEFINES (what decides its structures' layout),
-# SERVICES (its libmysqlservices) and OBJ. Called by scripts/debug-server.sh with those.
+# SERVICES (its libmysqlservices) and OBJ. Called by scripts/debug-server.sh with those. PROFILE and PROFILE_LINK are
+# further flags, of the compiler and the linker: see scripts/build-profiled.sh.
 # g++ does the linking, because rustc's own version script would hide the plugin's three C++ symbols.
 
 SHIM := crates/plugin/shim
@@ -13,16 +14,18 @@ OBJECTS := $(SOURCES:$(SHIM)/%.cc=$(OBJ)/%.o)
 PUBLIC ?= /usr/include/mariadb/server
 SERVER_DEFINES ?= -DDBUG_OFF
 SERVICES ?= -lmysqlservices
+PROFILE ?=
+PROFILE_LINK ?=
 
 # The order is the server's own: generated before public before private.
 INCLUDES := -I$(SHIM) -I$(OBJ) -isystem $(HEADERS)/generated -isystem $(PUBLIC) -isystem $(HEADERS)/sql \
 	-isystem $(HEADERS)/include -isystem $(HEADERS)/wsrep-lib/include -isystem $(HEADERS)/wsrep-lib/wsrep-API/v26
 DEFINES := -DMYSQL_DYNAMIC_PLUGIN -DHAVE_CONFIG_H $(SERVER_DEFINES) -D_GNU_SOURCE -DMYSQL_SERVER=1
 # No -fvisibility=hidden: it would hide what maria_declare_plugin defines. The version script hides all the rest.
-CXXFLAGS := -std=gnu++17 -fPIC -O2 -g1 -fvisibility-inlines-hidden -Wall -Wextra -Wno-unused-parameter
+CXXFLAGS := -std=gnu++17 -fPIC -O2 -g1 -fvisibility-inlines-hidden -Wall -Wextra -Wno-unused-parameter $(PROFILE)
 
 # Symbols of the server stay undefined, so --no-undefined cannot be used: scripts/check-symbols.sh checks instead.
-LDFLAGS := -shared -Wl,--version-script=scripts/ha_teak.map -Wl,--gc-sections -Wl,-z,relro,-z,now
+LDFLAGS := -shared -Wl,--version-script=scripts/ha_teak.map -Wl,--gc-sections -Wl,-z,relro,-z,now $(PROFILE_LINK)
 
 $(OUT)/ha_teak.so: $(OBJECTS) $(RUST_LIB) scripts/ha_teak.map scripts/check-symbols.sh
 	@mkdir -p $(OUT)
