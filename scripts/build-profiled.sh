@@ -23,7 +23,7 @@ scripts/build.sh
 headers=build/headers/$(cat "$BUILD/mariadb-version")
 need_space "$BUILD" 3000 "two more builds and the training's data"
 
-# build_plugin STAGE RUST_FLAGS CXX_FLAGS LINK_FLAGS: a plugin under build/profiled/STAGE, all of it compiled with these.
+# build_plugin STAGE RUST_FLAGS CXX_FLAGS LINK_FLAGS: build/profiled/STAGE/ha_teak.so, all of it compiled with these.
 build_plugin() {
     local stage=$1
     say "profiled build: $stage"
