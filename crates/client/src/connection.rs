@@ -30,6 +30,18 @@ pub struct Completed {
 /// Rows of a result; a value is its text, or `None` for NULL.
 pub type Rows = Vec<Vec<Option<Vec<u8>>>>;
 
+/// The values of a row as the server sent it; `None` is NULL.
+pub fn values(row: &[u8]) -> impl Iterator<Item = Result<Option<&[u8]>, Error>> {
+    let mut fields = Fields(row);
+    std::iter::from_fn(move || (!fields.0.is_empty()).then(|| fields.string()))
+}
+
+/// What takes the rows of a result.
+enum Taken<'a> {
+    All(&'a mut Rows),
+    Each(&'a mut dyn FnMut(&[u8]) -> Result<(), Error>),
+}
+
 /// Is shown what the server sends.
 type Show<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Error>;
 
@@ -96,7 +108,7 @@ impl Connection {
     pub fn query(&mut self, statement: impl AsRef<[u8]>) -> Result<Rows, Error> {
         self.send(statement.as_ref())?;
         let mut rows = Rows::new();
-        self.receive_all(Some(&mut rows))?;
+        self.receive_all(Some(Taken::All(&mut rows)))?;
         Ok(rows)
     }
 
@@ -104,7 +116,7 @@ impl Connection {
     pub fn query_with_names(&mut self, statement: &str) -> Result<(Vec<String>, Rows), Error> {
         self.send(statement.as_bytes())?;
         let (mut rows, mut payloads) = (Rows::new(), Vec::new());
-        self.receive_and(Some(&mut rows), &mut |payload| {
+        self.receive_and(Some(Taken::All(&mut rows)), &mut |payload| {
             payloads.push(payload.to_vec());
             Ok(())
         })?;
@@ -117,6 +129,41 @@ impl Connection {
         };
         let names: Result<_, Error> = payloads.iter().skip(1).take(columns as usize).map(name).collect();
         Ok((names?, rows))
+    }
+
+    /// Shows each row of the first result as it was sent, for [`values`].
+    pub fn query_each(
+        &mut self,
+        statement: impl AsRef<[u8]>,
+        row: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.send(statement.as_ref())?;
+        self.receive_and(Some(Taken::Each(row)), &mut |_| Ok(())).map(|_| ())
+    }
+
+    /// Carries out a `LOAD DATA LOCAL`, whose data come from `fill`, part by part, until one is empty. Whatever file the
+    /// server asks for, it gets these.
+    pub fn load(
+        &mut self,
+        statement: impl AsRef<[u8]>,
+        fill: &mut dyn FnMut(&mut Vec<u8>),
+    ) -> Result<Completed, Error> {
+        self.send(statement.as_ref())?;
+        self.packets.receive(&mut self.payload)?;
+        match self.payload.first() {
+            Some(0xfb) => (),
+            Some(0xff) => return Err(server_error(&self.payload)),
+            _ => return Err(Error::Protocol("an answer to LOAD DATA LOCAL that asks for no data".into())),
+        }
+        let mut part = Vec::new();
+        loop {
+            part.clear();
+            fill(&mut part);
+            self.packets.send(&part, b"")?;
+            if part.is_empty() {
+                return self.receive_all(None);
+            }
+        }
     }
 
     /// The first value of the first row, as text; `None` if there is none or it is NULL.
@@ -178,12 +225,12 @@ impl Connection {
     }
 
     /// Reads all results of a statement; the rows of the first that has any go to `rows`.
-    fn receive_all(&mut self, rows: Option<&mut Rows>) -> Result<Completed, Error> {
+    fn receive_all(&mut self, rows: Option<Taken<'_>>) -> Result<Completed, Error> {
         self.receive_and(rows, &mut |_| Ok(()))
     }
 
     /// The same; each payload is shown.
-    fn receive_and(&mut self, mut rows: Option<&mut Rows>, show: Show<'_>) -> Result<Completed, Error> {
+    fn receive_and(&mut self, mut rows: Option<Taken<'_>>, show: Show<'_>) -> Result<Completed, Error> {
         let mut total = Completed::default();
         loop {
             self.next(show)?;
@@ -215,7 +262,7 @@ impl Connection {
     }
 
     /// Reads columns and rows, and returns the status after them.
-    fn result_set(&mut self, mut rows: Option<&mut Rows>, show: Show<'_>) -> Result<u16, Error> {
+    fn result_set(&mut self, mut rows: Option<Taken<'_>>, show: Show<'_>) -> Result<u16, Error> {
         let columns = Fields(&self.payload)
             .number()?
             .ok_or_else(|| Error::Protocol("a result without columns".into()))?;
@@ -229,11 +276,15 @@ impl Connection {
             if let Some(status) = end_of_rows(&self.payload)? {
                 return Ok(status);
             }
-            if let Some(rows) = &mut rows {
-                let mut fields = Fields(&self.payload);
-                let row: Result<_, Error> =
-                    (0..columns).map(|_| Ok(fields.string()?.map(<[u8]>::to_vec))).collect();
-                rows.push(row?);
+            match &mut rows {
+                None => (),
+                Some(Taken::Each(see)) => see(&self.payload)?,
+                Some(Taken::All(rows)) => {
+                    let mut fields = Fields(&self.payload);
+                    let row: Result<_, Error> =
+                        (0..columns).map(|_| Ok(fields.string()?.map(<[u8]>::to_vec))).collect();
+                    rows.push(row?);
+                }
             }
         }
     }
@@ -389,6 +440,43 @@ mod tests {
         connection.receive().unwrap();
         assert!(connection.wait(Duration::from_secs(60)).unwrap());
         assert!(matches!(connection.receive(), Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn data_of_a_load_go_part_by_part_and_rows_come_as_they_were_sent() {
+        let (client, server) = UnixStream::pair().unwrap();
+        let mut server = Packets::new(Socket::Unix(server));
+        let thread = std::thread::spawn(move || {
+            let (mut received, mut all) = (Vec::new(), Vec::new());
+            server.receive(&mut received).unwrap();
+            server.send(b"\xfbname", b"").unwrap();
+            while !received.is_empty() {
+                server.receive(&mut received).unwrap();
+                all.extend_from_slice(&received);
+            }
+            server.send(&[0, 2, 0, 2, 0, 0, 0], b"").unwrap();
+            server.restart();
+            server.receive(&mut received).unwrap();
+            let column = b"column".to_vec();
+            for packet in [vec![2], column.clone(), column, vec![0xfe, 0, 0, 0, 0], b"\x02ab\xfb".to_vec(), vec![0xfe, 0, 0, 0, 0]] {
+                server.send(&packet, b"").unwrap();
+            }
+            all
+        });
+        let mut connection = Connection::new(Packets::new(Socket::Unix(client)), "10.11.1".into());
+        let mut parts = [&b"1\n"[..], b"2\n"].into_iter();
+        let loaded = connection.load("x", &mut |part| part.extend_from_slice(parts.next().unwrap_or_default()));
+        assert_eq!(loaded.unwrap().affected_rows, 2);
+        let mut rows = Vec::new();
+        let row = &mut |row: &[u8]| {
+            rows.push(row.to_vec());
+            Ok(())
+        };
+        connection.query_each("y", row).unwrap();
+        let found: Vec<Option<&[u8]>> = values(&rows[0]).map(|value| value.unwrap()).collect();
+        assert_eq!((rows.len(), found), (1, vec![Some(&b"ab"[..]), None]));
+        assert!(values(b"\x05ab").next().is_some_and(|value| value.is_err()));
+        assert_eq!(thread.join().unwrap(), b"1\n2\n");
     }
 
     #[test]

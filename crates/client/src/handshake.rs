@@ -15,6 +15,7 @@ use super::{authentication, tls, Error};
 
 const LONG_PASSWORD: u32 = 1;
 const CONNECT_WITH_DB: u32 = 1 << 3;
+const LOCAL_FILES: u32 = 1 << 7;
 const PROTOCOL_41: u32 = 1 << 9;
 const SSL: u32 = 1 << 11;
 const TRANSACTIONS: u32 = 1 << 13;
@@ -50,6 +51,9 @@ pub fn perform(mut packets: Packets, settings: &Settings) -> Result<Connection, 
     }
     if settings.several_statements {
         flags |= MULTI_STATEMENTS;
+    }
+    if settings.local_data {
+        flags |= LOCAL_FILES;
     }
     if wants_tls(settings, &packets, greeting.capabilities)? {
         flags |= SSL;

@@ -47,6 +47,7 @@ pub fn handshake(bytes: &[u8]) {
         character_set: "utf8mb4".into(),
         connect_timeout: None,
         several_statements: true,
+        local_data: true,
         tls: Tls { policy: TlsPolicy::Never, ..Tls::default() },
     };
     if let Ok(mut connection) = handshake::perform(Packets::new(Socket::Unix(client)), &settings) {

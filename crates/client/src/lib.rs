@@ -30,7 +30,7 @@ mod settings;
 mod tls;
 
 pub use arguments::{split_short_password, Arguments};
-pub use connection::{Completed, Connection, Rows};
+pub use connection::{values, Completed, Connection, Rows};
 pub use process_list::hide_passwords;
 pub use proxy::{Answered, Guest};
 pub use settings::{Address, Settings, Tls, TlsPolicy};

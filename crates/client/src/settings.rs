@@ -29,6 +29,8 @@ pub struct Settings {
     /// Whether the server takes several statements at once, separated by semicolons. No option: it is for statements of
     /// this program.
     pub several_statements: bool,
+    /// Whether LOAD DATA LOCAL may ask for what the program gives it ([`Connection::load`]): never for a file.
+    pub local_data: bool,
     /// How a connection over TCP is encrypted.
     pub tls: Tls,
 }
@@ -123,6 +125,7 @@ impl Settings {
             database: arguments.database.clone().or_else(|| of_file("database")),
             character_set: character_set(arguments, &files),
             several_statements: false,
+            local_data: false,
             connect_timeout: seconds.filter(|&seconds| seconds > 0).map(Duration::from_secs),
             tls: Tls { policy, ..tls },
         })

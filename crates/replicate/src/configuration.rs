@@ -140,6 +140,7 @@ macro_rules! server_keys {
                     character_set: "utf8mb4".into(),
                     connect_timeout: Some(CONNECT_TIMEOUT),
                     several_statements: false,
+                    local_data: false,
                     tls,
                 })
             }

@@ -140,6 +140,7 @@ fn connect(process: &mut Child, socket: &Path, seconds: u64) -> Result<Connectio
         character_set: "utf8mb4".into(),
         connect_timeout: None,
         several_statements: false,
+        local_data: false,
         tls: Default::default(),
     };
     let began = Instant::now();
