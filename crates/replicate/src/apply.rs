@@ -4,7 +4,7 @@
 mod copied;
 
 use crate::configuration::SourcePlan;
-use crate::copying::Copying;
+use crate::copying::{Copying, Part};
 use crate::events::{Gathered, TooLong};
 use crate::failure::Failure;
 use crate::keys;
@@ -256,7 +256,8 @@ impl<'p> Applier<'p> {
         let header = &sent.event.header;
         if self.source.routes.follows(rows.table.database.as_bytes()) {
             let database = self.source.routes.text_name_of(&rows.table.database);
-            if let Some(part) = self.copying.part(&database, &rows.table.name) {
+            let part = self.copying.part(&database, &rows.table.name).filter(|part| *part != Part::Rows);
+            if let Some(part) = part {
                 self.some_rows(sent, rows, part)?;
             } else if self.care == Care::Each && self.prepared.is_none() {
                 self.one_by_one(sent, rows)?;

@@ -186,6 +186,15 @@ impl Shape {
         Ok(rows.into_iter().map(split).collect())
     }
 
+    /// The statement that asks for exact values of all compared columns, of the rows of a range.
+    pub fn exactly(&self, table: &[u8], range: Range<'_>) -> Vec<u8> {
+        let mut values: Vec<Vec<u8>> = self.compared().iter().map(|column| column.exactly()).collect();
+        if values.is_empty() {
+            values.push(b"''".to_vec());
+        }
+        self.selection(table, &values, range)
+    }
+
     /// Exact values of columns, of the rows of a range.
     pub fn values(
         &self,
@@ -205,10 +214,13 @@ impl Shape {
         values: &[Vec<u8>],
         range: Range<'_>,
     ) -> Result<Vec<Vec<Option<Vec<u8>>>>, Error> {
+        connection.query(self.selection(table, values, range))
+    }
+
+    fn selection(&self, table: &[u8], values: &[Vec<u8>], range: Range<'_>) -> Vec<u8> {
         let (values, hint, condition) =
             (values.join(&b", "[..]), self.hint.as_bytes(), self.condition(range));
-        let query = [b"SELECT ", &values[..], b" FROM ", table, hint, b" WHERE ", &condition];
-        connection.query(query.concat())
+        [b"SELECT ", &values[..], b" FROM ", table, hint, b" WHERE ", &condition].concat()
     }
 
     /// A key as messages have it.

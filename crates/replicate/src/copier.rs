@@ -1,32 +1,32 @@
-//! A copy of a source's tables, beside following it: which rows are read next, and when those that were read go to the
-//! target, namely when all that the log has before their snapshot, and nothing behind it, was applied.
+//! A copy of a source's tables, beside following it: which ranges are read next, and when those that were read are
+//! committed in the target, namely when all that the log has before their snapshot, and nothing behind it, was applied.
 //!
 //! ```text
-//! reader   snapshot 1 ─ rows ──┐          snapshot 2 ─ rows ──┐
-//! log      ────────────────────┴─> up to 1 ─ add rows, commit ┴─> up to 2 ─ add rows, commit
+//! worker 1   snapshot 1 ─ rows ─ write ──┐commit    snapshot 3 ─ rows ─ write ─┐commit
+//! worker 2       snapshot 2 ─ rows ─ write ────┐commit
+//! log        ────────────────────────────┴─────┴───────────────────────────────┴───────
 //! ```
 
 use crate::apply::Applier;
-use crate::chunk_reader::{refusal, Answer, Chunk, ChunkReader, Planned, Request};
-use crate::configuration::SourcePlan;
-use crate::copying::{self, Copying, Part, TableName};
+use crate::chunk_reader::{Planned, Request};
+use crate::configuration::TargetPlan;
+use crate::copy_plan;
+use crate::copy_worker::{Answer, Order, Worker};
+use crate::copying::{Part, TableName};
 use crate::failure::Failure;
-use crate::sides::is_beyond;
+use crate::sides::{is_beyond, LogPlace};
 use crate::status::has_all;
-use crate::tables::{self, Tables};
-use crate::target::Target;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::time::Duration;
-use teak_client::{Connection, Error};
-use teak_console::Status;
-use teak_sql::quoting::{literal, quoted_name};
+use teak_client::Connection;
+use teak_console::signals;
+use teak_sql::quoting::literal;
 
-/// How long a wait for rows is, before signals are looked for.
+/// How long a wait for workers is, before signals are looked for.
 const TICK: Duration = Duration::from_millis(100);
-/// So often definitions are read until they stand still.
-const ATTEMPTS: u32 = 100;
-/// The session of statements that SHOW CREATE gives.
-const SESSION: &str = "SET SESSION sql_mode = '', foreign_key_checks = 0";
+/// And how long one is in which the log goes on, if something comes.
+const SHORT: Duration = Duration::from_millis(10);
 
 /// What is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,72 +39,96 @@ pub enum Next {
     Done,
 }
 
+/// How far a worker is with a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Its snapshot is made, at a place that is not known yet.
+    Begins,
+    /// Rows are being read.
+    Reads,
+    /// They are there.
+    HasRows,
+    /// They are being added to the target.
+    Writes,
+    /// They are in its transaction.
+    HasWritten,
+    /// They are being committed.
+    Commits,
+    /// It is no range: keys are being built.
+    BuildsKeys,
+}
+
+/// What a worker does.
+struct Task {
+    request: Request,
+    stage: Stage,
+    /// Where in the source's log the snapshot is.
+    place: Option<LogPlace>,
+    /// The place was asked for as GTIDs.
+    is_asked_by_gtid: bool,
+    /// How much of the table is there afterwards; None: all.
+    part: Option<Part>,
+}
+
+impl Task {
+    /// Whether the log was applied up to its snapshot.
+    fn is_due(&self, applied: Option<&LogPlace>) -> bool {
+        self.place.is_some() && is_beyond(applied, self.place.as_ref())
+    }
+}
+
 /// The copy of a source's tables.
 pub struct Copier {
-    reader: ChunkReader,
-    /// Parents before their children.
-    plan: Vec<Planned>,
-    /// What is to be asked for next.
-    left: VecDeque<(Planned, Option<i128>)>,
+    workers: Vec<(Worker, Option<Task>)>,
+    answers: Receiver<(usize, Answer)>,
+    /// What is to be asked for next, parents before their children; of a table one range at most.
+    left: VecDeque<Request>,
     generation: u64,
-    /// Rows that wait for the log.
-    waiting: Option<Box<Chunk>>,
-    /// Requests without an answer.
-    asked: u32,
-    /// Its place was asked for as GTIDs.
-    is_asked_by_gtid: bool,
 }
 
 impl Copier {
-    /// Of the tables that are not whole.
-    pub fn begin(source: &mut Connection, plan: &SourcePlan, copying: &Copying) -> Result<Copier, Failure> {
-        let of_source = |error: Error| Failure::of_source(&error);
-        let follows = |database: &str| plan.routes.follows(database.as_bytes());
-        let theirs = tables::all(source, &follows).map_err(of_source)?;
-        let order = in_order(source, &theirs)
-            .map_err(of_source)?
-            .map_err(|why| Failure::Final(why, Status::Usage))?;
-        let mut all: Vec<Planned> = order
-            .into_iter()
-            .map(|(there, at_once)| {
-                let here = (plan.routes.text_name_of(&there.0), there.1.clone());
-                Planned { there, here, at_once }
-            })
-            .collect();
-        all.retain(|table| copying.part(&table.here.0, &table.here.1).is_some());
-        let reader = ChunkReader::start(plan)?;
-        let mut copier = Copier {
-            reader,
-            plan: all,
-            left: VecDeque::new(),
-            generation: copying.changes,
-            waiting: None,
-            asked: 0,
-            is_asked_by_gtid: false,
-        };
-        copier.anew(copying)?;
+    /// Of the tables that are not whole, by so many workers.
+    pub fn begin(
+        workers: usize,
+        target: &TargetPlan,
+        source: &mut Connection,
+        applier: &mut Applier<'_>,
+    ) -> Result<Copier, Failure> {
+        let (answer, answers) = channel();
+        let start = |number| Worker::start((number, workers), target, applier.plan(), answer.clone());
+        let threads: Vec<Worker> = (0..workers).map(start).collect::<Result<_, _>>()?;
+        let workers = threads.into_iter().map(|worker| (worker, None)).collect();
+        let mut copier =
+            Copier { workers, answers, left: VecDeque::new(), generation: applier.copying().changes };
+        let mut missing = copier.workers.len();
+        while missing > 0 && !signals::interrupted() {
+            match copier.answer(TICK)? {
+                None => (),
+                Some((_, Answer::Failed(failure))) => return Err(failure),
+                Some(_) => missing -= 1,
+            }
+        }
+        // Their locks are held now, and this source's still is: who takes that one later waits for theirs.
+        applier.must_go_on()?;
+        copier.plan(source, applier)?;
         Ok(copier)
     }
 
-    /// Forgets what was read, and asks for what is missing now.
-    fn anew(&mut self, copying: &Copying) -> Result<(), Failure> {
+    /// Forgets what was read, and plans what is missing now.
+    fn plan(&mut self, source: &mut Connection, applier: &Applier<'_>) -> Result<(), Failure> {
+        let copying = applier.copying();
         self.generation = copying.changes;
-        self.waiting = None;
         self.left.clear();
-        for table in &self.plan {
-            match copying.part(&table.here.0, &table.here.1) {
-                None => (),
-                Some(Part::None) => self.left.push_back((table.clone(), None)),
-                Some(Part::UpTo { last, .. }) => self.left.push_back((table.clone(), Some(last))),
-            }
+        for table in copy_plan::tables(source, applier.plan(), copying)? {
+            let above = match copying.part(&table.here.0, &table.here.1) {
+                None => continue,
+                Some(Part::Rows) if self.tasks().any(|task| task.request.table.here == table.here) => continue,
+                Some(Part::None | Part::Rows) => None,
+                Some(Part::UpTo { last, .. }) => Some(last),
+            };
+            self.left.push_back(Request { table, above });
         }
-        self.ask()
-    }
-
-    fn ask(&mut self) -> Result<(), Failure> {
-        let Some((table, above)) = self.left.pop_front() else { return Ok(()) };
-        self.asked += 1;
-        self.reader.ask(Request { table, above })
+        Ok(())
     }
 
     /// Does what can be done now. `is_idle`: nothing of the log waits to be applied; `source` is there to be asked.
@@ -117,263 +141,193 @@ impl Copier {
         if applier.copying().is_done() {
             return Ok(Next::Done);
         }
+        while self.hear(applier, Duration::ZERO)? {}
         if applier.copying().changes != self.generation {
-            // Tables may have other names. Answers of the reader that was go with it.
-            *self = Copier::begin(source, applier.plan(), applier.copying())?;
+            // Tables may have other names.
+            self.anew(applier, source)?;
         }
-        let Some(chunk) = &self.waiting else { return self.receive() };
-        if is_beyond(applier.place(), Some(&chunk.place)) {
-            let ended = applier.ended();
-            let is_there = ended.is_none() || is_beyond(Some(&chunk.place), ended);
-            let Some(chunk) = self.waiting.take() else { return Ok(Next::Again) };
-            match is_there {
-                true => applier.add_copied(*chunk)?,
-                // A snapshot has what its server has committed, which its log may have sooner.
-                false => self.once_more(applier)?,
-            }
+        if self.is_too_late(applier) {
+            // A snapshot has what its server has committed, which its log may have sooner.
+            self.anew(applier, source)?;
+        }
+        self.advance(applier)?;
+        if applier.is_between() {
+            self.ask(applier)?;
+        }
+        let waits = |task: &Task| task.stage == Stage::Begins || task.is_due(applier.place());
+        if self.tasks().any(waits) {
+            // What comes is not applied before the rows are there: else the log might be further than their snapshot.
+            self.hear(applier, TICK)?;
             return Ok(Next::Again);
         }
-        if is_idle && !self.is_asked_by_gtid {
-            self.is_asked_by_gtid = true;
-            let (file, position) = (&chunk.place.0, chunk.place.1);
-            let gtid = format!("SELECT BINLOG_GTID_POS({}, {position})", literal(file.as_bytes()));
-            let gtid = source.value(gtid).map_err(|error| Failure::of_source(&error))?;
-            let ours = applier.position().to_string();
-            if gtid.is_some_and(|gtid| has_all(&ours, &gtid) && has_all(&gtid, &ours)) {
-                applier.is_at(&chunk.place);
-                return Ok(Next::Again);
-            }
+        if is_idle && self.is_at_place(applier, source)? {
+            return Ok(Next::Again);
+        }
+        if is_idle && self.tasks().any(|task| task.stage == Stage::BuildsKeys) {
+            applier.nothing_waits()?;
+            self.hear(applier, SHORT)?;
+            return Ok(Next::Again);
         }
         Ok(Next::Log)
     }
 
-    /// Waits a little for rows, without applying what comes: else the log might be further than their snapshot.
-    fn receive(&mut self) -> Result<Next, Failure> {
-        if self.asked == 0 {
-            // What is missing is not at the source: the log tells what has become of it.
-            return Ok(Next::Log);
-        }
-        match self.reader.answer(TICK)? {
-            None => (),
-            Some(Answer::Failed(failure)) => return Err(failure),
-            Some(Answer::Gone) => {
-                self.asked -= 1;
-                self.ask()?;
+    fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.workers.iter().filter_map(|(_, task)| task.as_ref())
+    }
+
+    /// Waits for an answer, at most so long.
+    fn answer(&self, at_most: Duration) -> Result<Option<(usize, Answer)>, Failure> {
+        match self.answers.recv_timeout(at_most) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(Failure::Passing("source: the threads that copy have ended".into()))
             }
-            Some(Answer::Chunk(chunk)) => {
-                self.asked -= 1;
-                self.is_asked_by_gtid = false;
-                if chunk.upto.is_some() {
-                    self.left.push_front((chunk.request.table.clone(), chunk.upto));
+        }
+    }
+
+    /// Takes an answer, if one comes.
+    fn hear(&mut self, applier: &mut Applier<'_>, at_most: Duration) -> Result<bool, Failure> {
+        let Some((number, answer)) = self.answer(at_most)? else { return Ok(false) };
+        if let Answer::Failed(failure) = answer {
+            return Err(failure);
+        }
+        let (_, slot) = &mut self.workers[number];
+        let Some(task) = slot.as_mut() else { return Ok(true) };
+        let name = &task.request.table.here;
+        match answer {
+            Answer::Connected | Answer::Failed(_) => (),
+            Answer::Begun(place) => (task.place, task.stage) = (Some(place), Stage::Reads),
+            Answer::Read(upto) => {
+                task.stage = Stage::HasRows;
+                let table = task.request.table.clone();
+                task.part = match upto {
+                    None if table.defers_keys => Some(Part::Rows),
+                    upto => upto,
+                };
+                if let Some(Part::UpTo { last, .. }) = upto {
+                    self.left.push_front(Request { table, above: Some(last) });
                 }
-                self.ask()?;
-                self.waiting = Some(chunk);
+            }
+            // What is missing is not at the source: the log tells what has become of it.
+            Answer::Gone => *slot = None,
+            Answer::Written => task.stage = Stage::HasWritten,
+            Answer::Committed => {
+                applier.has_copied(name, task.part);
+                if task.part == Some(Part::Rows) {
+                    self.left.push_front(Request { table: task.request.table.clone(), above: None });
+                }
+                *slot = None;
+            }
+            Answer::Built => {
+                if applier.copying().part(&name.0, &name.1) == Some(Part::Rows) {
+                    applier.has_copied(name, None);
+                }
+                *slot = None;
             }
         }
-        Ok(Next::Again)
+        Ok(true)
+    }
+
+    /// Whether the log was applied further than a range's snapshot.
+    fn is_too_late(&self, applier: &Applier<'_>) -> bool {
+        self.tasks().any(|task| {
+            task.stage != Stage::Commits
+                && task.is_due(applier.place())
+                && applier.ended().is_some_and(|ended| !is_beyond(task.place.as_ref(), Some(ended)))
+        })
+    }
+
+    /// Writes and commits what is due.
+    fn advance(&mut self, applier: &mut Applier<'_>) -> Result<(), Failure> {
+        for at in 0..self.workers.len() {
+            let (worker, Some(task)) = &mut self.workers[at] else { continue };
+            if !task.is_due(applier.place()) {
+                continue;
+            }
+            applier.nothing_waits()?;
+            let (name, above) = (&task.request.table.here, task.request.above);
+            let is_next = match (applier.copying().part(&name.0, &name.1), above) {
+                (Some(Part::None), None) => true,
+                (Some(Part::UpTo { last, .. }), Some(above)) => last == above,
+                _ => false,
+            };
+            match task.stage {
+                Stage::HasRows => {
+                    task.stage = Stage::Writes;
+                    worker.tell(Order::Write)?;
+                }
+                Stage::HasWritten if is_next => {
+                    task.stage = Stage::Commits;
+                    let (position, asked) = applier.committed_position();
+                    worker.tell(Order::Commit { part: task.part, position, asked })?;
+                }
+                _ => (),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives those that do nothing something to do.
+    fn ask(&mut self, applier: &mut Applier<'_>) -> Result<(), Failure> {
+        for at in 0..self.workers.len() {
+            if self.workers[at].1.is_some() {
+                continue;
+            }
+            let copying = applier.copying();
+            let is_whole = |name: &TableName| copying.part(&name.0, &name.1).is_none();
+            let next = self.left.iter().position(|request| request.table.parents.iter().all(is_whole));
+            let Some(request) = next.and_then(|next| self.left.remove(next)) else { return Ok(()) };
+            let Planned { here, defers_keys, .. } = &request.table;
+            let (order, stage) = match applier.copying().part(&here.0, &here.1) {
+                Some(Part::Rows) => (Order::BuildKeys(request.table.clone()), Stage::BuildsKeys),
+                _ => {
+                    if request.above.is_none() {
+                        applier.make_room(here, *defers_keys)?;
+                    }
+                    (Order::Read(request.clone()), Stage::Begins)
+                }
+            };
+            let (worker, task) = &mut self.workers[at];
+            worker.tell(order)?;
+            *task = Some(Task { request, stage, place: None, is_asked_by_gtid: false, part: None });
+        }
+        Ok(())
+    }
+
+    /// Whether the source says that what was applied ends where a snapshot is, of which nothing has told yet.
+    fn is_at_place(&mut self, applier: &mut Applier<'_>, source: &mut Connection) -> Result<bool, Failure> {
+        let tasks = self.workers.iter_mut().filter_map(|(_, task)| task.as_mut());
+        let mut unknown = tasks.filter(|task| !task.is_asked_by_gtid);
+        let Some((task, place)) = unknown.find_map(|task| task.place.clone().map(|place| (task, place))) else {
+            return Ok(false);
+        };
+        task.is_asked_by_gtid = true;
+        let (file, position) = (&place.0, place.1);
+        let gtid = format!("SELECT BINLOG_GTID_POS({}, {position})", literal(file.as_bytes()));
+        let gtid = source.value(gtid).map_err(|error| Failure::of_source(&error))?;
+        let ours = applier.position().to_string();
+        let is_there = gtid.is_some_and(|gtid| has_all(&ours, &gtid) && has_all(&gtid, &ours));
+        if is_there {
+            applier.is_at(&place);
+        }
+        Ok(is_there)
     }
 
     /// Begins again with what is not there.
-    fn once_more(&mut self, applier: &Applier<'_>) -> Result<(), Failure> {
-        // What was asked for meanwhile is answered first, and passed over.
-        while self.asked > 0 {
-            match self.reader.answer(TICK)? {
-                None if teak_console::signals::interrupted() => return Ok(()),
-                None => (),
-                Some(Answer::Failed(failure)) => return Err(failure),
-                Some(_) => self.asked -= 1,
+    fn anew(&mut self, applier: &mut Applier<'_>, source: &mut Connection) -> Result<(), Failure> {
+        // What was asked for meanwhile is answered first.
+        while self.tasks().any(|task| !matches!(task.stage, Stage::HasRows | Stage::HasWritten | Stage::BuildsKeys)) {
+            self.hear(applier, TICK)?;
+            if signals::interrupted() {
+                return Ok(());
             }
         }
-        self.anew(applier.copying())
-    }
-}
-
-/// A table's name at the source, and whether all its rows are to be taken at once.
-type Ordered = (TableName, bool);
-
-/// Tables with parents before their children; an inner error if that cannot be.
-fn in_order(source: &mut Connection, tables: &Tables) -> Result<Result<Vec<Ordered>, String>, Error> {
-    let mut waits: Vec<(TableName, TableName)> = Vec::new();
-    let mut at_once = BTreeSet::new();
-    for reference in tables::references(source)? {
-        let (child, parent) = (reference.child, reference.parent);
-        let Some(table) = tables.get(&child) else { continue };
-        // What the parent's row does to such a number is in no log, so rows would come to where nobody looks for them.
-        let moves = reference.changes_with_parent && table.key.first() == Some(&reference.column);
-        if child == parent || moves {
-            at_once.insert(child.clone());
-        }
-        if child != parent && tables.contains_key(&parent) {
-            waits.push((child, parent));
-        }
-    }
-    let mut left: Vec<TableName> = tables.keys().cloned().collect();
-    let mut order = Vec::new();
-    while !left.is_empty() {
-        let is_free = |name: &TableName| !waits.iter().any(|(child, _)| child == name);
-        let (free, others): (Vec<TableName>, Vec<TableName>) = left.into_iter().partition(is_free);
-        if free.is_empty() {
-            let names = others.iter().map(|(database, table)| format!("`{database}`.`{table}`"));
-            let names = names.collect::<Vec<_>>().join(", ");
-            return Ok(Err(format!(
-                "source: foreign keys of these tables are a circle: load them from a dump: {names}"
-            )));
-        }
-        waits.retain(|(_, parent)| !free.contains(parent));
-        order.extend(free.into_iter().map(|name| {
-            let is_whole = at_once.contains(&name);
-            (name, is_whole)
-        }));
-        left = others;
-    }
-    Ok(Ok(order))
-}
-
-/// Makes the tables of a source in the target, and notes that they are to be copied; the position that they are of.
-pub fn define(
-    target: &mut Target<'_>,
-    source: &mut Connection,
-    plan: &SourcePlan,
-) -> Result<String, Failure> {
-    let of_source = |error: Error| Failure::of_source(&error);
-    let of_target = |error: Error| Failure::of_target(&error, || "the tables of a copy".into());
-    let usage = |why: String| Failure::Final(why, Status::Usage);
-    if !source.version().contains("MariaDB") {
-        return Err(usage(
-            "start = \"copy\" of a MySQL is not built yet: load a dump, and give its position".into(),
-        ));
-    }
-    let image = source.value("SELECT @@GLOBAL.binlog_row_image").map_err(of_source)?.unwrap_or_default();
-    if image != "FULL" {
-        return Err(usage(format!(
-            "source: binlog_row_image is {image}, and must be FULL while tables are copied"
-        )));
-    }
-    crate::chunks::prepare(source).map_err(of_source)?;
-    let follows = |database: &str| plan.routes.follows(database.as_bytes());
-    let theirs = tables::all(source, &follows).map_err(of_source)?;
-    in_order(source, &theirs).map_err(of_source)?.map_err(usage)?;
-    for ((database, table), found) in &theirs {
-        if let Some(why) = refusal(found) {
-            return Err(usage(format!("source: `{database}`.`{table}` {why}")));
-        }
-    }
-    tell_others(source, plan).map_err(of_source)?;
-    let (position, definitions) = standing(source, plan)
-        .map_err(of_source)?
-        .ok_or_else(|| Failure::Passing("source: its definitions change all the time".into()))?;
-    let ours = tables::all(target.connection(), &|_| true).map_err(of_target)?;
-    let noted = Copying::read(target)?;
-    let names = definitions.iter().map(|(name, _)| (plan.routes.text_name_of(&name.0), name.1.clone()));
-    let names: Vec<TableName> = names.collect();
-    // One that was noted before was made by a copy that did not come to its beginning.
-    if let Some((database, table)) =
-        names.iter().find(|name| ours.contains_key(*name) && noted.part(&name.0, &name.1).is_none())
-    {
-        let why = format!("target: `{database}`.`{table}` is there already: start = \"copy\" makes the tables that it copies");
-        return Err(usage(why));
-    }
-    // Those that such a copy made, and that are gone since, were nobody's.
-    for name in noted.names().iter().filter(|name| !names.contains(name)) {
-        let gone = [b"DROP TABLE IF EXISTS ", &copying::quoted(name)[..]].concat();
-        target.connection().execute(gone).map_err(of_target)?;
-    }
-    let forget = format!("DELETE FROM teak_replicate.copy WHERE source = '{}'", plan.name);
-    target.add(forget.into_bytes())?;
-    let mut copying = Copying::default();
-    names.iter().try_for_each(|name| copying.set(target, name, Some(Part::None)))?;
-    target.send()?;
-    target.connection().execute("COMMIT").map_err(of_target)?;
-    target.end_transaction();
-    for ((there, text), here) in definitions.iter().zip(&names) {
-        make(target, source, plan, (&there.0, &here.0), text)?;
-    }
-    Ok(position)
-}
-
-/// Says what is not copied.
-fn tell_others(source: &mut Connection, plan: &SourcePlan) -> Result<(), Error> {
-    let named = source.query(
-        "SELECT TABLE_SCHEMA, 'view' FROM information_schema.VIEWS UNION ALL
-        SELECT TRIGGER_SCHEMA, 'trigger' FROM information_schema.TRIGGERS UNION ALL
-        SELECT ROUTINE_SCHEMA, 'routine' FROM information_schema.ROUTINES",
-    )?;
-    let count = tables::texts(named).filter(|row| plan.routes.follows(row[0].as_bytes())).count();
-    if count > 0 {
-        let why = "views, triggers and routines are not copied: load them when the tables are, from a dump without rows";
-        teak_console::terminal::message(&format!("{}: {count} {why}", plan.name));
-    }
-    Ok(())
-}
-
-/// Makes a table, and its database if that is missing.
-fn make(
-    target: &mut Target<'_>,
-    source: &mut Connection,
-    plan: &SourcePlan,
-    (there, here): (&str, &str),
-    text: &[u8],
-) -> Result<(), Failure> {
-    let of_target = |error: Error| Failure::of_target(&error, || "the tables of a copy".into());
-    let defaults = format!(
-        "SELECT CONCAT('CHARACTER SET ', DEFAULT_CHARACTER_SET_NAME, ' COLLATE ', DEFAULT_COLLATION_NAME)
-        FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {}",
-        literal(there.as_bytes())
-    );
-    let defaults = source.value(defaults).map_err(|error| Failure::of_source(&error))?.unwrap_or_default();
-    let database =
-        [b"CREATE DATABASE IF NOT EXISTS ", &quoted_name(here.as_bytes())[..], b" ", defaults.as_bytes()]
-            .concat();
-    target.connection().execute(database).map_err(of_target)?;
-    let dialect = crate::statement::dialect(0, None);
-    let rewritten = match crate::statement::classify(text, dialect) {
-        crate::statement::Statement::Definition(definition) => {
-            plan.routes.rewritten(text, &definition, dialect)
-        }
-        _ => None,
-    };
-    let rewritten = rewritten.and_then(|text| {
-        let rest = text.strip_prefix(b"CREATE TABLE ")?.to_vec();
-        Some([&b"CREATE OR REPLACE TABLE "[..], &rest].concat())
-    });
-    let rewritten = rewritten.ok_or_else(|| {
-        Failure::Final(
-            format!("source: this cannot be made here: {}", String::from_utf8_lossy(text)),
-            Status::Usage,
-        )
-    })?;
-    target.define(SESSION, here.as_bytes(), true, &rewritten).map_err(of_target)
-}
-
-/// A table at the source and what defines it.
-type Defined = (TableName, Vec<u8>);
-
-/// All definitions, and a position at which they are so: they are the same before and behind it. None: they are never.
-fn standing(source: &mut Connection, plan: &SourcePlan) -> Result<Option<(String, Vec<Defined>)>, Error> {
-    let mut before = defined(source, plan)?;
-    for _ in 0..ATTEMPTS {
-        let position = source.value("SELECT @@GLOBAL.gtid_binlog_pos")?.unwrap_or_default();
-        let after = defined(source, plan)?;
-        if before == after {
-            return Ok(Some((position, after)));
-        }
-        before = after;
-    }
-    Ok(None)
-}
-
-fn defined(source: &mut Connection, plan: &SourcePlan) -> Result<Vec<Defined>, Error> {
-    const GONE: [u16; 2] = [1049, 1146];
-    let follows = |database: &str| plan.routes.follows(database.as_bytes());
-    let mut all = Vec::new();
-    for name in tables::all(source, &follows)?.into_keys() {
-        match source.query([b"SHOW CREATE TABLE ", &copying::quoted(&name)[..]].concat()) {
-            Err(error) if error.code().is_some_and(|code| GONE.contains(&code)) => (),
-            shown => {
-                let text = shown?.into_iter().next().and_then(|row| row.into_iter().nth(1)).flatten();
-                all.push((name, crate::target::without_counter(text.unwrap_or_default())));
+        for (worker, task) in &mut self.workers {
+            if task.take_if(|task| task.stage != Stage::BuildsKeys).is_some() {
+                worker.tell(Order::Withdraw)?;
             }
         }
+        self.plan(source, applier)
     }
-    Ok(all)
 }

@@ -19,6 +19,8 @@ pub type TableName = (String, String);
 pub enum Part {
     /// Nothing.
     None,
+    /// All rows; keys are to be built.
+    Rows,
     /// Rows with at most this number in a column.
     UpTo {
         /// The number.
@@ -54,7 +56,8 @@ impl Copying {
             let [database, table, last, column, is_unsigned] = row.try_into().unwrap_or_default();
             let part = match (last.parse(), column.parse()) {
                 (Ok(last), Ok(column)) => Part::UpTo { last, column, is_unsigned: is_unsigned == "1" },
-                _ => Part::None,
+                (Ok(_), Err(_)) => Part::Rows,
+                (Err(_), _) => Part::None,
             };
             ((database, table), part)
         };
@@ -79,40 +82,46 @@ impl Copying {
         self.tables.keys().cloned().collect()
     }
 
-    /// Adds to the transaction that so much of a table is there; None: all of it.
-    pub fn set(
-        &mut self,
-        target: &mut Target<'_>,
-        name: &TableName,
-        part: Option<Part>,
-    ) -> Result<(), Failure> {
-        let source = target.source().to_string();
-        let [database, table] = [&name.0, &name.1].map(|text| literal(text.as_bytes()));
-        let (last, column, is_unsigned) = match part {
-            None => {
-                self.tables.remove(name);
-                let of_table =
-                    format!("source = '{source}' AND table_schema = {database} AND table_name = {table}");
-                return target.add(format!("DELETE FROM teak_replicate.copy WHERE {of_table}").into_bytes());
-            }
-            Some(Part::None) => ("NULL".into(), "NULL".into(), 0),
-            Some(Part::UpTo { last, column, is_unsigned }) => {
-                (last.to_string(), column.to_string(), i32::from(is_unsigned))
-            }
+    /// So much of a table is there; None: all of it.
+    pub fn set(&mut self, name: &TableName, part: Option<Part>) {
+        match part {
+            None => self.tables.remove(name),
+            Some(part) => self.tables.insert(name.clone(), part),
         };
-        if let Some(part) = part {
-            self.tables.insert(name.clone(), part);
-        }
-        let replace = format!(
-            "REPLACE INTO teak_replicate.copy (source, table_schema, table_name, last, key_column, is_unsigned)
-            VALUES ('{source}', {database}, {table}, {last}, {column}, {is_unsigned})"
-        );
-        target.add(replace.into_bytes())
     }
 }
 
+/// The statement that notes that all of a table is there, if only its keys were missing.
+pub fn noting_keys(source: &str, name: &TableName) -> String {
+    let of_table = of_table(source, name);
+    format!("DELETE FROM teak_replicate.copy WHERE {of_table} AND last IS NOT NULL AND key_column IS NULL")
+}
+
+fn of_table(source: &str, name: &TableName) -> String {
+    let [database, table] = [&name.0, &name.1].map(|text| literal(text.as_bytes()));
+    format!("source = '{source}' AND table_schema = {database} AND table_name = {table}")
+}
+
+/// The statement that notes how much of a table is there; None: all of it.
+pub fn noting(source: &str, name: &TableName, part: Option<Part>) -> Vec<u8> {
+    let (last, column, is_unsigned) = match part {
+        None => return format!("DELETE FROM teak_replicate.copy WHERE {}", of_table(source, name)).into_bytes(),
+        Some(Part::None) => ("NULL".into(), "NULL".into(), 0),
+        Some(Part::Rows) => ("0".into(), "NULL".into(), 0),
+        Some(Part::UpTo { last, column, is_unsigned }) => {
+            (last.to_string(), column.to_string(), i32::from(is_unsigned))
+        }
+    };
+    let [database, table] = [&name.0, &name.1].map(|text| literal(text.as_bytes()));
+    let replace = format!(
+        "REPLACE INTO teak_replicate.copy (source, table_schema, table_name, last, key_column, is_unsigned)
+        VALUES ('{source}', {database}, {table}, {last}, {column}, {is_unsigned})"
+    );
+    replace.into_bytes()
+}
+
 impl Part {
-    /// What of the rows of an event is of rows that are there, in their order.
+    /// What of the rows of an event is of rows that are there, in their order, if a number tells that.
     pub fn keep<'r>(
         self,
         rows: &'r Rows<'_>,

@@ -4,7 +4,8 @@ use crate::apply::{Applier, Care, Received};
 use crate::claims::Claims;
 use crate::configuration::{SourcePlan, Start, TargetPlan};
 use crate::control::{self, Wish};
-use crate::copier::{self, Copier, Next};
+use crate::copier::{Copier, Next};
+use crate::copy_plan;
 use crate::copying::Copying;
 use crate::dump::{family_of, newest};
 use crate::failure::Failure;
@@ -32,6 +33,8 @@ pub struct Follower<'p> {
     target: &'p TargetPlan,
     source: &'p SourcePlan,
     claims: &'p Claims,
+    /// So many threads copy.
+    workers: usize,
     has_claimed: bool,
     /// It was not asked yet what somebody wants: that a former program was to stop is nothing to this one.
     is_new: bool,
@@ -51,9 +54,14 @@ struct Known {
 
 impl<'p> Follower<'p> {
     /// Of a source that was not begun in this run of the program.
-    pub fn new(target: &'p TargetPlan, source: &'p SourcePlan, claims: &'p Claims) -> Follower<'p> {
+    pub fn new(
+        target: &'p TargetPlan,
+        source: &'p SourcePlan,
+        claims: &'p Claims,
+        workers: usize,
+    ) -> Follower<'p> {
         let (care, pause, said) = (Care::Usual, Pause::default(), String::new());
-        Follower { target, source, claims, has_claimed: false, is_new: true, asked: None, care, pause, said }
+        Follower { target, source, claims, workers, has_claimed: false, is_new: true, asked: None, care, pause, said }
     }
 
     /// Follows it until a signal comes, or somebody wants it to end; an error is one that does not pass.
@@ -143,7 +151,7 @@ impl<'p> Follower<'p> {
         let text = match target.position() {
             Some(text) => text.to_string(),
             None if self.source.start == Start::Copy => {
-                let text = copier::define(&mut target, &mut known.connection, self.source)?;
+                let text = copy_plan::define(&mut target, &mut known.connection, self.source)?;
                 target.begin_at(&text)?;
                 text
             }
@@ -164,11 +172,13 @@ impl<'p> Follower<'p> {
         dump.connection().set_read_timeout(SILENCE).map_err(|error| Failure::of_source(&error))?;
         self.say_once(&format!("follows from {position} on"));
         let copying = Copying::read(&mut target)?;
-        let copier = match copying.is_done() {
-            true => None,
-            false => Some(Copier::begin(&mut known.connection, self.source, &copying)?),
-        };
         let mut applier = Applier::new(self.source, target, position, self.care, copying);
+        let copier = match applier.copying().is_done() {
+            true => None,
+            false => {
+                Some(Copier::begin(self.workers, self.target, &mut known.connection, &mut applier)?)
+            }
+        };
         self.receive(&mut dump, &mut applier, &mut known.connection, copier)
     }
 

@@ -24,7 +24,8 @@
 //! | `target`, `schema` | the connection to the target, transactions; the tables of positions |
 //! | `control` | `teak replicate pause`, `resume`, `skip`, `stop`, and what they leave for who follows |
 //! | `check`, `status`, `verify`, `repair` | `teak replicate check`, `status`, `verify`, `verify --repair` |
-//! | `copier`, `copying`, `chunk_reader` | `start = "copy"`: what is copied next, what is there, how it is read |
+//! | `copy_plan`, `copier`, `copying` | `start = "copy"`: what is copied; what is next; what is there |
+//! | `copy_worker`, `chunk_reader`, `chunk_writer`, `sent_rows` | threads that copy: how rows are read, added, compared |
 //! | `sides`, `chunks` | source and target as who compares them asks them; rows by ranges of keys |
 //! | `apply`, `follow` | steps carried out; what happens when something fails |
 //!
@@ -36,11 +37,14 @@
 mod apply;
 mod check;
 mod chunk_reader;
+mod chunk_writer;
 mod chunks;
 mod claims;
 mod configuration;
 mod control;
 mod copier;
+mod copy_plan;
+mod copy_worker;
 mod copying;
 mod dump;
 mod events;
@@ -53,6 +57,7 @@ mod repair;
 mod requirements;
 mod routes;
 mod schema;
+mod sent_rows;
 mod session;
 mod sides;
 mod statement;
@@ -264,12 +269,13 @@ impl Followed {
 fn follow_all(Configuration { target, sources, .. }: &Configuration) -> Result<(), ReplicateError> {
     signals::catch();
     let claims = &Claims::default();
+    let workers = copy_worker::of_each(sources.len());
     let followed = &Followed(AtomicUsize::new(sources.len()));
     let stopped: Vec<Status> = std::thread::scope(|scope| {
         let mut threads = Vec::new();
         for source in sources {
             let work = move || {
-                let mut follower = Follower::new(target, source, claims);
+                let mut follower = Follower::new(target, source, claims, workers);
                 loop {
                     let stopped = match follower.follow() {
                         Ok(()) => None,

@@ -24,6 +24,8 @@ pub struct Table {
     pub key: Vec<String>,
     /// That key is called so.
     pub index: String,
+    /// It has keys that are not unique.
+    pub has_other_keys: bool,
     /// It is a sequence, which has one row.
     pub is_sequence: bool,
     /// It keeps old versions of its rows.
@@ -67,6 +69,7 @@ fn described(
             columns: Vec::new(),
             key: Vec::new(),
             index: String::new(),
+            has_other_keys: false,
             is_sequence: kind == "SEQUENCE",
             is_versioned: kind == "SYSTEM VERSIONED",
             bytes: bytes.parse().unwrap_or(0),
@@ -112,6 +115,14 @@ fn described(
             if let Some((index, key, _)) = indexes.into_iter().find(|(_, _, fit)| *fit) {
                 (table.index, table.key) = (index, key);
             }
+        }
+    }
+    let others = connection.query(format!(
+        "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.STATISTICS WHERE {condition} AND NON_UNIQUE = 1"
+    ))?;
+    for row in others {
+        if let Some(table) = tables.get_mut(&pair(row)) {
+            table.has_other_keys = true;
         }
     }
     Ok(tables)

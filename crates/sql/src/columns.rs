@@ -134,6 +134,18 @@ impl Column {
         }
     }
 
+    /// What LOAD DATA in the character set `binary` sets the column to, if the text that was asked for by
+    /// [`Column::exactly`] is in a variable; `None`: to the text as it is.
+    pub fn loaded(&self, variable: &[u8]) -> Option<Vec<u8>> {
+        match self.kind.as_str() {
+            // Bytes and names of members otherwise.
+            "bit" | "enum" | "set" | "year" => Some([b"CAST(", variable, b" AS UNSIGNED)"].concat()),
+            // What is binary is taken for the value's own bytes.
+            "uuid" | "inet6" | "inet4" => Some([b"CONVERT(", variable, b" USING latin1)"].concat()),
+            _ => None,
+        }
+    }
+
     /// Whether rows are compared by it: not by columns that are computed when they are read, nor by the times of
     /// versions. Of the others the dump decides the value.
     pub fn is_compared(&self) -> bool {

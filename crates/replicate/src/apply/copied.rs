@@ -2,8 +2,6 @@
 //! name such a table let it begin anew, and rows that were read are added.
 
 use super::{Applier, Care, Received};
-use crate::chunk_reader::Chunk;
-use crate::chunks::Range;
 use crate::configuration::SourcePlan;
 use crate::copying::{self, Copying, Part, TableName};
 use crate::failure::Failure;
@@ -12,7 +10,6 @@ use crate::sides::LogPlace;
 use crate::statement::{Definition, Repeat};
 use crate::tables;
 use teak_binlog::{Query, Rows};
-use teak_console::Status;
 
 /// No such table; a sequence, which has nothing to be emptied.
 const NOT_EMPTIED: [u16; 3] = [1049, 1146, 1031];
@@ -78,74 +75,53 @@ impl<'p> Applier<'p> {
         full.into_iter().try_for_each(|statement| self.add(statement))
     }
 
-    /// Adds rows that were read from a snapshot; the log was applied up to there, and no further.
-    pub fn add_copied(&mut self, chunk: Chunk) -> Result<(), Failure> {
-        let (name, above) = (&chunk.request.table.here, chunk.request.above);
-        let is_next = match (self.copying.part(&name.0, &name.1), above) {
-            (Some(Part::None), None) => true,
-            (Some(Part::UpTo { last, .. }), Some(above)) => last == above,
-            _ => false,
-        };
-        if !is_next {
-            let why = format!(
-                "target: {} was not where its copy was",
-                String::from_utf8_lossy(&copying::quoted(name))
-            );
-            return Err(Failure::Passing(why));
-        }
-        self.commit()?;
-        if above.is_none() {
-            self.empty(name)?;
-        }
-        let quoted = copying::quoted(name);
-        let shown = String::from_utf8_lossy(&quoted).into_owned();
-        for statement in chunk.statements {
-            if statement.len() >= self.target.longest_packet() {
-                let why =
-                    format!("table {shown}: a row is longer than the target's max_allowed_packet allows");
-                return Err(Failure::Final(why, Status::Usage));
-            }
-            self.target.add(statement)?;
-        }
-        let of_target =
-            |error: &teak_client::Error| Failure::of_target(error, || format!("a copy of {shown}"));
-        self.target.send_of(&|error| of_target(error))?;
-        if let Some(wanted) = chunk.sum {
-            let text = |number: i128| vec![number.to_string().into_bytes()];
-            let (from, to) = (above.map(text), chunk.upto.map(text));
-            let range = Range::Of(from.as_ref(), to.as_ref());
-            let found = chunk
-                .shape
-                .sum(self.target.connection(), &quoted, range)
-                .map_err(|error| of_target(&error))?;
-            if found != wanted {
-                let (there, here) = (wanted.rows, found.rows);
-                let why = format!(
-                    "copy of {shown}: {there} rows at the source are {here} in the target, or others"
-                );
-                return Err(Failure::Final(why, Status::Damage));
-            }
-        }
-        let (column, is_unsigned) = chunk.column;
-        let part = chunk.upto.map(|last| Part::UpTo { last, column, is_unsigned });
-        self.copying.set(&mut self.target, name, part)?;
-        self.target.commit_beside()?;
-        self.committed += 1;
-        if part.is_none() {
-            self.say(&format!("{shown} is copied"));
-        }
-        Ok(())
+    /// No transaction of the source is open.
+    pub fn is_between(&self) -> bool {
+        self.gtid.is_none()
     }
 
-    /// Empties a table of which nothing is there.
-    fn empty(&mut self, name: &TableName) -> Result<(), Failure> {
+    /// The position as it is committed, and how often somebody had wanted something.
+    pub fn committed_position(&self) -> (String, u64) {
+        (self.target.position().unwrap_or_default().to_string(), self.target.wanted().1)
+    }
+
+    /// So much of a table is there, as it was committed; None: all of it.
+    pub fn has_copied(&mut self, name: &TableName, part: Option<Part>) {
+        self.copying.set(name, part);
+        self.committed += 1;
+        if part.is_none() {
+            self.say(&format!("{} is copied", String::from_utf8_lossy(&copying::quoted(name))));
+        }
+    }
+
+    /// Before the first rows of a table, between two transactions: nothing of it is there. `defers_keys`: its keys that
+    /// are not unique are to be built at the end.
+    pub fn make_room(&mut self, name: &TableName, defers_keys: bool) -> Result<(), Failure> {
+        self.commit()?;
+        self.empty(name, if defers_keys { "DISABLE" } else { "ENABLE" })
+    }
+
+    /// Empties a table of which nothing is there, so that this is true whatever there was, and enables or disables its
+    /// keys: statements of the log find it with all of them.
+    fn empty(&mut self, name: &TableName, keys: &str) -> Result<(), Failure> {
         let quoted = copying::quoted(name);
         let truncate = [b"SET STATEMENT foreign_key_checks = 0 FOR TRUNCATE TABLE ", &quoted[..]].concat();
-        match self.target.connection().execute(truncate) {
-            Err(error) if error.code().is_some_and(|code| NOT_EMPTIED.contains(&code)) => Ok(()),
-            Err(error) => Err(Failure::of_target(&error, || String::from_utf8_lossy(&quoted).into_owned())),
-            Ok(_) => Ok(()),
-        }
+        let connection = self.target.connection();
+        let done = match connection.execute(truncate) {
+            Err(error) if error.code().is_some_and(|code| NOT_EMPTIED.contains(&code)) => return Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => {
+                connection.execute([b"ALTER TABLE ", &quoted[..], b" ", keys.as_bytes(), b" KEYS"].concat())
+            }
+        };
+        let done = done.map(|_| ());
+        done.map_err(|error| Failure::of_target(&error, || String::from_utf8_lossy(&quoted).into_owned()))
+    }
+
+    /// Adds to the transaction that so much of a table is there.
+    fn note_part(&mut self, name: &TableName, part: Option<Part>) -> Result<(), Failure> {
+        self.copying.set(name, part);
+        self.target.add(copying::noting(self.target.source(), name, part))
     }
 
     /// The tables in the target that a statement names.
@@ -192,13 +168,13 @@ impl<'p> Applier<'p> {
         }
         for name in &missing {
             if self.copying.part(&name.0, &name.1) != Some(Part::None) {
-                self.copying.set(&mut self.target, name, Some(Part::None))?;
+                self.note_part(name, Some(Part::None))?;
             }
         }
         if self.target.is_open() {
             self.target.commit_beside()?;
         }
-        missing.iter().try_for_each(|name| self.empty(name))?;
+        missing.iter().try_for_each(|name| self.empty(name, "ENABLE"))?;
         Ok(names)
     }
 
@@ -233,8 +209,8 @@ impl<'p> Applier<'p> {
             let shown = self.target.definition("TABLE", &copying::quoted(name));
             let shown = shown.map_err(|error| Failure::of_target(&error, || self.gtid()))?;
             match shown.is_empty() {
-                true => self.copying.set(&mut self.target, name, None)?,
-                false => self.copying.set(&mut self.target, name, Some(Part::None))?,
+                true => self.note_part(name, None)?,
+                false => self.note_part(name, Some(Part::None))?,
             }
             self.copying.changes += 1;
         }

@@ -1,0 +1,252 @@
+//! What a copy is of: the tables of a source, in an order in which they can be copied, and how they are made in the
+//! target.
+
+use crate::chunk_reader::{refusal, Planned};
+use crate::configuration::SourcePlan;
+use crate::copying::{self, noting, Copying, Part, TableName};
+use crate::failure::Failure;
+use crate::tables::{self, Tables};
+use crate::target::Target;
+use std::collections::BTreeSet;
+use teak_client::{Connection, Error};
+use teak_console::Status;
+use teak_sql::quoting::{literal, quoted_name};
+
+/// So often definitions are read until they stand still.
+const ATTEMPTS: u32 = 100;
+/// The session of statements that SHOW CREATE gives.
+const SESSION: &str = "SET SESSION sql_mode = '', foreign_key_checks = 0";
+
+/// Why rows cannot be added.
+pub const NO_LOADING: &str = "local_infile is OFF, and must be ON for start = \"copy\": rows are added by LOAD DATA LOCAL";
+
+/// The tables of a source that are not whole, parents before their children.
+pub fn tables(
+    source: &mut Connection,
+    plan: &SourcePlan,
+    copying: &Copying,
+) -> Result<Vec<Planned>, Failure> {
+    let of_source = |error: Error| Failure::of_source(&error);
+    let follows = |database: &str| plan.routes.follows(database.as_bytes());
+    let theirs = tables::all(source, &follows).map_err(of_source)?;
+    let order = in_order(source, &theirs).map_err(of_source)?;
+    let order = order.map_err(|why| Failure::Final(why, Status::Usage))?;
+    let here = |name: &TableName| (plan.routes.text_name_of(&name.0), name.1.clone());
+    let planned = |ordered: Ordered| Planned {
+        here: here(&ordered.name),
+        parents: ordered.parents.iter().map(here).collect(),
+        there: ordered.name,
+        at_once: ordered.at_once,
+        defers_keys: ordered.defers_keys,
+    };
+    let mut all: Vec<Planned> = order.into_iter().map(planned).collect();
+    all.retain(|table| copying.part(&table.here.0, &table.here.1).is_some());
+    Ok(all)
+}
+
+/// A table at the source.
+struct Ordered {
+    name: TableName,
+    /// All its rows are to be taken at once.
+    at_once: bool,
+    parents: BTreeSet<TableName>,
+    defers_keys: bool,
+}
+
+/// Tables with parents before their children; an inner error if that cannot be.
+fn in_order(source: &mut Connection, tables: &Tables) -> Result<Result<Vec<Ordered>, String>, Error> {
+    let mut all: Vec<Ordered> = tables
+        .iter()
+        .map(|(name, table)| Ordered {
+            name: name.clone(),
+            at_once: false,
+            parents: BTreeSet::new(),
+            defers_keys: table.has_other_keys,
+        })
+        .collect();
+    for reference in tables::references(source)? {
+        let (child, parent) = (reference.child, reference.parent);
+        for table in &mut all {
+            if table.name == child {
+                // What the parent's row does to such a number is in no log, so rows would come to where nobody looks
+                // for them.
+                let moves = reference.changes_with_parent
+                    && tables.get(&child).is_some_and(|table| table.key.first() == Some(&reference.column));
+                table.at_once |= child == parent || moves;
+                if child != parent && tables.contains_key(&parent) {
+                    table.parents.insert(parent.clone());
+                }
+            }
+            // Rows of the other one are looked for by its keys.
+            table.defers_keys &= table.name != child && table.name != parent;
+        }
+    }
+    let (mut left, mut order): (Vec<Ordered>, Vec<Ordered>) = (all, Vec::new());
+    while !left.is_empty() {
+        let waiting: BTreeSet<TableName> = left.iter().map(|table| table.name.clone()).collect();
+        let (free, others): (Vec<Ordered>, Vec<Ordered>) =
+            left.into_iter().partition(|table| table.parents.is_disjoint(&waiting));
+        if free.is_empty() {
+            let names = others.iter().map(|Ordered { name: (database, table), .. }| format!("`{database}`.`{table}`"));
+            let names = names.collect::<Vec<_>>().join(", ");
+            return Ok(Err(format!(
+                "source: foreign keys of these tables are a circle: load them from a dump: {names}"
+            )));
+        }
+        order.extend(free);
+        left = others;
+    }
+    Ok(Ok(order))
+}
+
+/// Makes the tables of a source in the target, and notes that they are to be copied; the position that they are of.
+pub fn define(
+    target: &mut Target<'_>,
+    source: &mut Connection,
+    plan: &SourcePlan,
+) -> Result<String, Failure> {
+    let of_source = |error: Error| Failure::of_source(&error);
+    let of_target = |error: Error| Failure::of_target(&error, || "the tables of a copy".into());
+    let usage = |why: String| Failure::Final(why, Status::Usage);
+    if !source.version().contains("MariaDB") {
+        return Err(usage(
+            "start = \"copy\" of a MySQL is not built yet: load a dump, and give its position".into(),
+        ));
+    }
+    let takes = target.connection().value("SELECT @@GLOBAL.local_infile").map_err(of_target)?;
+    if takes.as_deref() != Some("1") {
+        return Err(usage(format!("target: {NO_LOADING}")));
+    }
+    let image = source.value("SELECT @@GLOBAL.binlog_row_image").map_err(of_source)?.unwrap_or_default();
+    if image != "FULL" {
+        return Err(usage(format!(
+            "source: binlog_row_image is {image}, and must be FULL while tables are copied"
+        )));
+    }
+    crate::chunks::prepare(source).map_err(of_source)?;
+    let follows = |database: &str| plan.routes.follows(database.as_bytes());
+    let theirs = tables::all(source, &follows).map_err(of_source)?;
+    in_order(source, &theirs).map_err(of_source)?.map_err(usage)?;
+    for ((database, table), found) in &theirs {
+        if let Some(why) = refusal(found) {
+            return Err(usage(format!("source: `{database}`.`{table}` {why}")));
+        }
+    }
+    tell_others(source, plan).map_err(of_source)?;
+    let (position, definitions) = standing(source, plan)
+        .map_err(of_source)?
+        .ok_or_else(|| Failure::Passing("source: its definitions change all the time".into()))?;
+    let ours = tables::all(target.connection(), &|_| true).map_err(of_target)?;
+    let noted = Copying::read(target)?;
+    let names = definitions.iter().map(|(name, _)| (plan.routes.text_name_of(&name.0), name.1.clone()));
+    let names: Vec<TableName> = names.collect();
+    // One that was noted before was made by a copy that did not come to its beginning.
+    if let Some((database, table)) =
+        names.iter().find(|name| ours.contains_key(*name) && noted.part(&name.0, &name.1).is_none())
+    {
+        let why = format!("target: `{database}`.`{table}` is there already: start = \"copy\" makes the tables that it copies");
+        return Err(usage(why));
+    }
+    // Those that such a copy made, and that are gone since, were nobody's.
+    for name in noted.names().iter().filter(|name| !names.contains(name)) {
+        let gone = [b"DROP TABLE IF EXISTS ", &copying::quoted(name)[..]].concat();
+        target.connection().execute(gone).map_err(of_target)?;
+    }
+    let forget = format!("DELETE FROM teak_replicate.copy WHERE source = '{}'", plan.name);
+    target.add(forget.into_bytes())?;
+    names.iter().try_for_each(|name| target.add(noting(&plan.name, name, Some(Part::None))))?;
+    target.send()?;
+    target.connection().execute("COMMIT").map_err(of_target)?;
+    target.end_transaction();
+    for ((there, text), here) in definitions.iter().zip(&names) {
+        make(target, source, plan, (&there.0, &here.0), text)?;
+    }
+    Ok(position)
+}
+
+/// Says what is not copied.
+fn tell_others(source: &mut Connection, plan: &SourcePlan) -> Result<(), Error> {
+    let named = source.query(
+        "SELECT TABLE_SCHEMA, 'view' FROM information_schema.VIEWS UNION ALL
+        SELECT TRIGGER_SCHEMA, 'trigger' FROM information_schema.TRIGGERS UNION ALL
+        SELECT ROUTINE_SCHEMA, 'routine' FROM information_schema.ROUTINES",
+    )?;
+    let count = tables::texts(named).filter(|row| plan.routes.follows(row[0].as_bytes())).count();
+    if count > 0 {
+        let why = "views, triggers and routines are not copied: load them when the tables are, from a dump without rows";
+        teak_console::terminal::message(&format!("{}: {count} {why}", plan.name));
+    }
+    Ok(())
+}
+
+/// Makes a table, and its database if that is missing.
+fn make(
+    target: &mut Target<'_>,
+    source: &mut Connection,
+    plan: &SourcePlan,
+    (there, here): (&str, &str),
+    text: &[u8],
+) -> Result<(), Failure> {
+    let of_target = |error: Error| Failure::of_target(&error, || "the tables of a copy".into());
+    let defaults = format!(
+        "SELECT CONCAT('CHARACTER SET ', DEFAULT_CHARACTER_SET_NAME, ' COLLATE ', DEFAULT_COLLATION_NAME)
+        FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {}",
+        literal(there.as_bytes())
+    );
+    let defaults = source.value(defaults).map_err(|error| Failure::of_source(&error))?.unwrap_or_default();
+    let database =
+        [b"CREATE DATABASE IF NOT EXISTS ", &quoted_name(here.as_bytes())[..], b" ", defaults.as_bytes()]
+            .concat();
+    target.connection().execute(database).map_err(of_target)?;
+    let dialect = crate::statement::dialect(0, None);
+    let rewritten = match crate::statement::classify(text, dialect) {
+        crate::statement::Statement::Definition(definition) => {
+            plan.routes.rewritten(text, &definition, dialect)
+        }
+        _ => None,
+    };
+    let rewritten = rewritten.and_then(|text| {
+        let rest = text.strip_prefix(b"CREATE TABLE ")?.to_vec();
+        Some([&b"CREATE OR REPLACE TABLE "[..], &rest].concat())
+    });
+    let rewritten = rewritten.ok_or_else(|| {
+        Failure::Final(
+            format!("source: this cannot be made here: {}", String::from_utf8_lossy(text)),
+            Status::Usage,
+        )
+    })?;
+    target.define(SESSION, here.as_bytes(), true, &rewritten).map_err(of_target)
+}
+
+/// A table at the source and what defines it.
+type Defined = (TableName, Vec<u8>);
+
+/// All definitions, and a position at which they are so: they are the same before and behind it. None: they are never.
+fn standing(source: &mut Connection, plan: &SourcePlan) -> Result<Option<(String, Vec<Defined>)>, Error> {
+    let mut before = defined(source, plan)?;
+    for _ in 0..ATTEMPTS {
+        let position = source.value("SELECT @@GLOBAL.gtid_binlog_pos")?.unwrap_or_default();
+        let after = defined(source, plan)?;
+        if before == after {
+            return Ok(Some((position, after)));
+        }
+        before = after;
+    }
+    Ok(None)
+}
+
+fn defined(source: &mut Connection, plan: &SourcePlan) -> Result<Vec<Defined>, Error> {
+    const GONE: [u16; 2] = [1049, 1146];
+    let follows = |database: &str| plan.routes.follows(database.as_bytes());
+    let mut all = Vec::new();
+    for name in tables::all(source, &follows)?.into_keys() {
+        match source.query([b"SHOW CREATE TABLE ", &copying::quoted(&name)[..]].concat()) {
+            Err(error) if error.code().is_some_and(|code| GONE.contains(&code)) => (),
+            shown => {
+                let text = shown?.into_iter().next().and_then(|row| row.into_iter().nth(1)).flatten();
+                all.push((name, crate::target::without_counter(text.unwrap_or_default())));
+            }
+        }
+    }
+    Ok(all)
+}

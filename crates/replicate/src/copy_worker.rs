@@ -1,0 +1,181 @@
+//! A thread that copies: it reads a range of a table from the source and adds it to the target, over a connection to
+//! each, step by step as its [`Worker`] is told.
+//!
+//! ```text
+//! Read ──> Begun (place) ──> Read ··· Write ──> Written ··· Commit ──> Committed
+//! ```
+
+use crate::chunk_reader::{Chunk, ChunkReader, NotRead, Planned, Request};
+use crate::chunk_writer::ChunkWriter;
+use crate::configuration::{SourcePlan, TargetPlan};
+use crate::copying::Part;
+use crate::failure::Failure;
+use crate::sides::LogPlace;
+use std::sync::mpsc::{channel, Receiver, Sender};
+
+/// So many workers a source has at most.
+pub const MOST: usize = 4;
+
+/// And all sources together, if these are not more: each has a range in memory.
+const OF_ALL: usize = 8;
+
+/// How many each of so many sources has.
+pub fn of_each(sources: usize) -> usize {
+    OF_ALL.checked_div(sources).unwrap_or(MOST).clamp(1, MOST)
+}
+
+/// What a worker is told to do.
+pub enum Order {
+    /// To read these rows, and to keep them.
+    Read(Request),
+    /// To add them to the target, and to compare them there.
+    Write,
+    /// To commit that, with how much of the table is there then, if the position is still this one.
+    Commit {
+        /// None: all.
+        part: Option<Part>,
+        /// As the target has it.
+        position: String,
+        /// How often somebody had wanted something.
+        asked: u64,
+    },
+    /// To forget the rows, whatever was done with them. There is no answer.
+    Withdraw,
+    /// To build the keys of a table.
+    BuildKeys(Planned),
+}
+
+/// What has become of it.
+pub enum Answer {
+    /// It is connected, and what former copies began has ended.
+    Connected,
+    /// The snapshot is there, at this place.
+    Begun(LogPlace),
+    /// Rows are there, up to what is told; None: all.
+    Read(Option<Part>),
+    /// The table is not there any more.
+    Gone,
+    /// They are in the target's transaction.
+    Written,
+    /// It is committed.
+    Committed,
+    /// Keys are built.
+    Built,
+    /// Nothing more comes.
+    Failed(Failure),
+}
+
+/// A thread that copies; it ends when this is dropped, behind what it does.
+pub struct Worker {
+    orders: Sender<Order>,
+}
+
+impl Worker {
+    /// The `number`th of so many. What it answers goes to `answers`, with its number.
+    pub fn start(
+        (number, of): (usize, usize),
+        target: &TargetPlan,
+        source: &SourcePlan,
+        answers: Sender<(usize, Answer)>,
+    ) -> Result<Worker, Failure> {
+        let (orders, told) = channel();
+        let (source, target) = (source.clone(), target.settings.clone());
+        let name = format!("{} copy {number}", source.name);
+        let work = move || {
+            let connect = || {
+                // Each lock is one worker's, however many there were before.
+                let locks = (0..MOST).filter(|lock| lock % of == number);
+                let writer = ChunkWriter::connect(&target, &source.name, locks)?;
+                Ok((ChunkReader::connect(&source)?, writer))
+            };
+            // Where nobody listens any more, there is nothing to tell.
+            let _ = match connect() {
+                Ok((reader, writer)) => {
+                    let answer = |answer| answers.send((number, answer)).map_err(|_| Ended);
+                    work(reader, writer, &told, &answer)
+                }
+                Err(failure) => answers.send((number, Answer::Failed(failure))).map_err(|_| Ended),
+            };
+        };
+        let thread = std::thread::Builder::new().name(name).spawn(work);
+        thread.map_err(|error| Failure::Passing(format!("no thread for a copy: {error}")))?;
+        Ok(Worker { orders })
+    }
+
+    /// Tells it what to do, behind what it was told before.
+    pub fn tell(&self, order: Order) -> Result<(), Failure> {
+        self.orders.send(order).map_err(|_| Failure::Passing("a thread that copies has ended".into()))
+    }
+}
+
+/// Nobody listens.
+struct Ended;
+
+/// Does what it is told until nobody tells anything, or something fails.
+fn work(
+    mut reader: ChunkReader,
+    mut writer: ChunkWriter,
+    orders: &Receiver<Order>,
+    answer: &dyn Fn(Answer) -> Result<(), Ended>,
+) -> Result<(), Ended> {
+    answer(Answer::Connected)?;
+    let mut chunk: Option<Chunk> = None;
+    for order in orders {
+        let done = match order {
+            Order::Read(request) => {
+                match read(&mut reader, request, &|place| answer(Answer::Begun(place)))? {
+                    Ok(read) => {
+                        let upto = read.upto;
+                        chunk = Some(read);
+                        Ok(Answer::Read(upto))
+                    }
+                    Err(NotRead::Gone) => Ok(Answer::Gone),
+                    Err(NotRead::Failed(failure)) => Err(failure),
+                }
+            }
+            Order::Write => match &chunk {
+                None => Err(Failure::Passing("no rows are there to be written".into())),
+                Some(chunk) => writer.write(chunk).map(|()| Answer::Written),
+            },
+            Order::Commit { part, position, asked } => match chunk.take() {
+                None => Err(Failure::Passing("no rows are there to be committed".into())),
+                Some(chunk) => {
+                    let table = &chunk.request.table;
+                    writer.commit(table, part, &position, asked).map(|()| Answer::Committed)
+                }
+            },
+            Order::Withdraw => {
+                chunk = None;
+                match writer.withdraw() {
+                    Ok(()) => continue,
+                    Err(failure) => Err(failure),
+                }
+            }
+            Order::BuildKeys(table) => writer.build_keys(&table).map(|()| Answer::Built),
+        };
+        match done {
+            Ok(done) => answer(done)?,
+            Err(failure) => return answer(Answer::Failed(failure)),
+        }
+    }
+    Ok(())
+}
+
+fn read(
+    reader: &mut ChunkReader,
+    request: Request,
+    begun: &dyn Fn(LogPlace) -> Result<(), Ended>,
+) -> Result<Result<Chunk, NotRead>, Ended> {
+    let chunk = match reader.begin(&request) {
+        Ok(place) => {
+            begun(place)?;
+            reader.read(request)
+        }
+        Err(why) => Err(why),
+    };
+    // No snapshot outlives the reading of its range.
+    Ok(match (chunk, reader.end()) {
+        (Ok(_), Err(failure)) => Err(failure.into()),
+        (chunk, _) => chunk,
+    })
+}
