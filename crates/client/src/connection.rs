@@ -458,14 +458,22 @@ mod tests {
             server.restart();
             server.receive(&mut received).unwrap();
             let column = b"column".to_vec();
-            for packet in [vec![2], column.clone(), column, vec![0xfe, 0, 0, 0, 0], b"\x02ab\xfb".to_vec(), vec![0xfe, 0, 0, 0, 0]] {
+            for packet in [
+                vec![2],
+                column.clone(),
+                column,
+                vec![0xfe, 0, 0, 0, 0],
+                b"\x02ab\xfb".to_vec(),
+                vec![0xfe, 0, 0, 0, 0],
+            ] {
                 server.send(&packet, b"").unwrap();
             }
             all
         });
         let mut connection = Connection::new(Packets::new(Socket::Unix(client)), "10.11.1".into());
         let mut parts = [&b"1\n"[..], b"2\n"].into_iter();
-        let loaded = connection.load("x", &mut |part| part.extend_from_slice(parts.next().unwrap_or_default()));
+        let loaded =
+            connection.load("x", &mut |part| part.extend_from_slice(parts.next().unwrap_or_default()));
         assert_eq!(loaded.unwrap().affected_rows, 2);
         let mut rows = Vec::new();
         let row = &mut |row: &[u8]| {

@@ -3,6 +3,7 @@
 
 use crate::chunk_reader::refusal;
 use crate::configuration::{Configuration, SourcePlan, Start};
+use crate::copy_plan::{self, NO_LOADING};
 use crate::dump::{family_of, newest};
 use crate::grants::Grants;
 use crate::position::Position;
@@ -211,7 +212,20 @@ impl Check<'_> {
             (true, ..) => Progress::Same,
             (false, ..) => Progress::Behind,
         };
+        if progress == Progress::ToCopy {
+            self.loading(plan)?;
+        }
         self.tables(plan, &mut connection, progress)
+    }
+
+    /// Whether the target takes the rows of a copy.
+    fn loading(&mut self, plan: &SourcePlan) -> Result<(), Error> {
+        let Some(here) = &mut self.target else { return Ok(()) };
+        if !copy_plan::takes_rows(&mut here.connection)? {
+            let why = format!("{}: target: {NO_LOADING}", plan.name);
+            self.findings.add(plan.lines.table, Wrong, why);
+        }
+        Ok(())
     }
 
     /// Variables of a source that do no harm by themselves.

@@ -9,9 +9,10 @@ use crate::sent_rows::SentRows;
 use crate::sides::LogPlace;
 use crate::tables::{self, Table};
 use crate::target::without_counter;
-use teak_client::{Connection, Error};
+use teak_client::{values, Connection, Error};
 use teak_console::Status;
 use teak_sql::columns::Column;
+use teak_sql::quoting::quoted_name;
 
 /// Rows of a range are so many bytes together, about.
 const CHUNK_BYTES: u64 = 4 << 20;
@@ -36,6 +37,8 @@ pub struct Planned {
     pub at_once: bool,
     /// Those that it refers to, in the target, which are to be whole before it is begun.
     pub parents: Vec<TableName>,
+    /// No other rows can be in the way of its rows, also of an earlier time: they may be added before their turn.
+    pub is_apart: bool,
     /// Keys that are not unique are built when all rows are there.
     pub defers_keys: bool,
 }
@@ -181,14 +184,17 @@ impl ChunkReader {
         };
         let name = copying::quoted(&request.table.there);
         let leading = leading(table).filter(|_| !request.table.at_once);
+        let each = table.bytes.checked_div(table.rows).unwrap_or(0).max(1);
+        let limit = (CHUNK_BYTES / each).clamp(1, CHUNK_ROWS);
+        // Where no two rows have a number, the last of so many rows tells how far they go.
+        let is_unique = table.key.len() == 1 && table.index == "PRIMARY";
         let (shape, upto) = match leading {
+            Some((_, column, _)) if is_unique => (Shape::by(table, column), None),
             Some((place, column, is_unsigned)) => {
                 let shape = Shape::by(table, column);
-                let each = table.bytes.checked_div(table.rows).unwrap_or(0).max(1);
-                let rows = (CHUNK_BYTES / each).clamp(1, CHUNK_ROWS);
                 let above = request.above.map(|number| vec![number.to_string().into_bytes()]);
-                let upto = shape.bound(&mut self.connection, &name, above.as_ref(), rows)?;
-                let last = upto.and_then(|key| String::from_utf8_lossy(key.first()?).parse().ok());
+                let upto = shape.bound(&mut self.connection, &name, above.as_ref(), limit)?;
+                let last = upto.and_then(|key| number(key.first()?));
                 (shape, last.map(|last| Part::UpTo { last, column: place, is_unsigned }))
             }
             None if table.bytes > AT_ONCE_BYTES => {
@@ -203,12 +209,25 @@ impl ChunkReader {
         };
         let (is_sequence, rows) = (table.is_sequence, SentRows::default());
         let mut chunk = Chunk { request, upto, shape, is_sequence, rows };
-        let query = chunk.query(&name);
+        let limited = leading.filter(|_| is_unique);
+        let mut query = chunk.query(&name);
+        if let Some((_, column, _)) = limited {
+            let order = [b" ORDER BY ", &quoted_name(&column.name)[..], format!(" LIMIT {limit}").as_bytes()]
+                .concat();
+            query.extend_from_slice(&order);
+        }
         let rows = &mut chunk.rows;
         self.connection.query_each(query, &mut |row| {
             rows.push(row);
             Ok(())
         })?;
+        if let Some((place, column, is_unsigned)) = limited.filter(|_| rows.len() as u64 == limit) {
+            let at = chunk.shape.compared().iter().position(|compared| compared.name == column.name);
+            let last = rows.get(rows.len() - 1).zip(at).and_then(|(row, at)| values(row).nth(at)?.ok()?);
+            let last =
+                last.and_then(number).ok_or_else(|| Error::Protocol("a key that is no number".into()))?;
+            chunk.upto = Some(Part::UpTo { last, column: place, is_unsigned });
+        }
         Ok(Ok(chunk))
     }
 }
@@ -228,6 +247,10 @@ fn definition(connection: &mut Connection, name: &[u8]) -> Result<Vec<u8>, Error
     let rows = connection.query([b"SHOW CREATE TABLE ", name].concat())?;
     let text = without_counter(rows.into_iter().flatten().flatten().collect::<Vec<_>>().concat());
     Ok([name, &text].concat())
+}
+
+fn number(text: &[u8]) -> Option<i128> {
+    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// The first column of a table's key, if its rows can be taken by the numbers in it: its place, and whether it has no

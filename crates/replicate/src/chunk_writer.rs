@@ -12,7 +12,8 @@ use teak_sql::columns::Column;
 use teak_sql::quoting::quoted_name;
 
 /// What holds for the whole connection: no other table is looked at, and values stay as they are.
-const SESSION: &str = "SET SESSION check_constraint_checks = 0, tx_isolation = 'READ-COMMITTED', autocommit = 1, \
+const SESSION: &str =
+    "SET SESSION check_constraint_checks = 0, tx_isolation = 'READ-COMMITTED', autocommit = 1, \
      wait_timeout = 31536000, net_read_timeout = 3600, net_write_timeout = 3600, max_statement_time = 0";
 /// Rows go to the server in parts of so many bytes, about.
 const PART_BYTES: usize = 64 << 10;
@@ -156,8 +157,15 @@ fn loading(table: &[u8], columns: &[&Column]) -> Vec<u8> {
         false => [b" SET ", &settings.join(&b", "[..])[..]].concat(),
     };
     let targets = targets.join(&b", "[..]);
-    [b"LOAD DATA LOCAL INFILE 'rows' INTO TABLE ", table, b" CHARACTER SET binary (", &targets, b")", &settings]
-        .concat()
+    [
+        b"LOAD DATA LOCAL INFILE 'rows' INTO TABLE ",
+        table,
+        b" CHARACTER SET binary (",
+        &targets,
+        b")",
+        &settings,
+    ]
+    .concat()
 }
 
 /// A row as LOAD DATA reads it by default: fields end with a tab, rows with a new line, `\` escapes, `\N` is NULL.
@@ -213,14 +221,19 @@ mod tests {
     fn column(name: &str, kind: &str, expression: Option<&str>) -> Column {
         let value = |text: &str| Some(text.as_bytes().to_vec());
         let expression = expression.and_then(value);
-        let row = vec![value(name), value(kind), value(kind), None, None, value("YES"), None, None, expression];
+        let row =
+            vec![value(name), value(kind), value(kind), None, None, value("YES"), None, None, expression];
         Column::read(row, true)
     }
 
     #[test]
     fn rows_are_text_as_load_data_reads_it() {
-        let columns =
-            [column("a", "int", None), column("g", "int", Some("a + 1")), column("e", "enum", None), column("b", "blob", None)];
+        let columns = [
+            column("a", "int", None),
+            column("g", "int", Some("a + 1")),
+            column("e", "enum", None),
+            column("b", "blob", None),
+        ];
         let columns: Vec<&Column> = columns.iter().collect();
         let mut text = Vec::new();
         as_text(b"\x017\x018\xfb\x05\t\n\\\0\r", &columns, &mut text).unwrap();
@@ -228,9 +241,6 @@ mod tests {
         assert_eq!(text, b"7\t\\N\t\\\t\\\n\\\\\0\r\n\\N\t2\t\n");
         assert!(as_text(b"\x05ab", &columns, &mut text).is_err());
         let statement = String::from_utf8(loading(b"`d`.`t`", &columns)).unwrap();
-        assert!(
-            statement.ends_with("binary (`a`, @c2, `b`) SET `e` = CAST(@c2 AS UNSIGNED)"),
-            "{statement}"
-        );
+        assert!(statement.ends_with("binary (`a`, @c2, `b`) SET `e` = CAST(@c2 AS UNSIGNED)"), "{statement}");
     }
 }

@@ -16,9 +16,10 @@ use crate::copying::{Part, TableName};
 use crate::failure::Failure;
 use crate::sides::{is_beyond, LogPlace};
 use crate::status::has_all;
+use crate::tables::texts;
 use std::collections::VecDeque;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use teak_client::Connection;
 use teak_console::signals;
 use teak_sql::quoting::literal;
@@ -27,6 +28,11 @@ use teak_sql::quoting::literal;
 const TICK: Duration = Duration::from_millis(100);
 /// And how long one is in which the log goes on, if something comes.
 const SHORT: Duration = Duration::from_millis(10);
+
+/// While more threads than that run at the source, one range at a time is read.
+const CROWD: u64 = 32;
+/// How often it is asked how many these are.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// What is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +72,8 @@ struct Task {
     place: Option<LogPlace>,
     /// The place was asked for as GTIDs.
     is_asked_by_gtid: bool,
+    /// Its rows may be added before the log was applied up to the snapshot.
+    may_be_ahead: bool,
     /// How much of the table is there afterwards; None: all.
     part: Option<Part>,
 }
@@ -84,6 +92,8 @@ pub struct Copier {
     /// What is to be asked for next, parents before their children; of a table one range at most.
     left: VecDeque<Request>,
     generation: u64,
+    /// When it was looked how many threads run at the source, and whether these were many.
+    crowd: Option<(Instant, bool)>,
 }
 
 impl Copier {
@@ -98,8 +108,8 @@ impl Copier {
         let start = |number| Worker::start((number, workers), target, applier.plan(), answer.clone());
         let threads: Vec<Worker> = (0..workers).map(start).collect::<Result<_, _>>()?;
         let workers = threads.into_iter().map(|worker| (worker, None)).collect();
-        let mut copier =
-            Copier { workers, answers, left: VecDeque::new(), generation: applier.copying().changes };
+        let generation = applier.copying().changes;
+        let mut copier = Copier { workers, answers, left: VecDeque::new(), generation, crowd: None };
         let mut missing = copier.workers.len();
         while missing > 0 && !signals::interrupted() {
             match copier.answer(TICK)? {
@@ -122,7 +132,9 @@ impl Copier {
         for table in copy_plan::tables(source, applier.plan(), copying)? {
             let above = match copying.part(&table.here.0, &table.here.1) {
                 None => continue,
-                Some(Part::Rows) if self.tasks().any(|task| task.request.table.here == table.here) => continue,
+                Some(Part::Rows) if self.tasks().any(|task| task.request.table.here == table.here) => {
+                    continue
+                }
                 Some(Part::None | Part::Rows) => None,
                 Some(Part::UpTo { last, .. }) => Some(last),
             };
@@ -152,7 +164,7 @@ impl Copier {
         }
         self.advance(applier)?;
         if applier.is_between() {
-            self.ask(applier)?;
+            self.ask(applier, source)?;
         }
         let waits = |task: &Task| task.stage == Stage::Begins || task.is_due(applier.place());
         if self.tasks().any(waits) {
@@ -212,6 +224,7 @@ impl Copier {
             // What is missing is not at the source: the log tells what has become of it.
             Answer::Gone => *slot = None,
             Answer::Written => task.stage = Stage::HasWritten,
+            Answer::NotYet => (task.stage, task.may_be_ahead) = (Stage::HasRows, false),
             Answer::Committed => {
                 applier.has_copied(name, task.part);
                 if task.part == Some(Part::Rows) {
@@ -243,6 +256,10 @@ impl Copier {
         for at in 0..self.workers.len() {
             let (worker, Some(task)) = &mut self.workers[at] else { continue };
             if !task.is_due(applier.place()) {
+                if task.stage == Stage::HasRows && task.may_be_ahead {
+                    task.stage = Stage::Writes;
+                    worker.tell(Order::Write { ahead: true })?;
+                }
                 continue;
             }
             applier.nothing_waits()?;
@@ -255,7 +272,7 @@ impl Copier {
             match task.stage {
                 Stage::HasRows => {
                     task.stage = Stage::Writes;
-                    worker.tell(Order::Write)?;
+                    worker.tell(Order::Write { ahead: false })?;
                 }
                 Stage::HasWritten if is_next => {
                     task.stage = Stage::Commits;
@@ -269,10 +286,13 @@ impl Copier {
     }
 
     /// Gives those that do nothing something to do.
-    fn ask(&mut self, applier: &mut Applier<'_>) -> Result<(), Failure> {
+    fn ask(&mut self, applier: &mut Applier<'_>, source: &mut Connection) -> Result<(), Failure> {
         for at in 0..self.workers.len() {
-            if self.workers[at].1.is_some() {
+            if self.workers[at].1.is_some() || self.left.is_empty() {
                 continue;
+            }
+            if self.tasks().count() > 0 && self.is_crowded(source)? {
+                return Ok(());
             }
             let copying = applier.copying();
             let is_whole = |name: &TableName| copying.part(&name.0, &name.1).is_none();
@@ -290,7 +310,40 @@ impl Copier {
             };
             let (worker, task) = &mut self.workers[at];
             worker.tell(order)?;
-            *task = Some(Task { request, stage, place: None, is_asked_by_gtid: false, part: None });
+            *task = Some(Task {
+                stage,
+                place: None,
+                is_asked_by_gtid: false,
+                may_be_ahead: request.table.is_apart,
+                part: None,
+                request,
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether the source has much to do.
+    fn is_crowded(&mut self, source: &mut Connection) -> Result<bool, Failure> {
+        if let Some((_, is_crowded)) = self.crowd.filter(|(at, _)| at.elapsed() < LOOK) {
+            return Ok(is_crowded);
+        }
+        let running = source.query("SHOW GLOBAL STATUS LIKE 'Threads_running'");
+        let running = texts(running.map_err(|error| Failure::of_source(&error))?).next();
+        let running: u64 = running.and_then(|row| row.get(1)?.parse().ok()).unwrap_or(0);
+        self.crowd = Some((Instant::now(), running > CROWD));
+        Ok(running > CROWD)
+    }
+
+    /// Before a statement that changes definitions: what was added before its turn is taken back, as its transaction
+    /// holds tables as they are.
+    pub fn make_way(&mut self, applier: &mut Applier<'_>) -> Result<(), Failure> {
+        while self.tasks().any(|task| task.stage == Stage::Writes) {
+            self.hear(applier, TICK)?;
+        }
+        for (worker, task) in &mut self.workers {
+            let Some(task) = task.as_mut().filter(|task| task.stage == Stage::HasWritten) else { continue };
+            (task.stage, task.may_be_ahead) = (Stage::HasRows, false);
+            worker.tell(Order::TakeBack)?;
         }
         Ok(())
     }
@@ -299,7 +352,8 @@ impl Copier {
     fn is_at_place(&mut self, applier: &mut Applier<'_>, source: &mut Connection) -> Result<bool, Failure> {
         let tasks = self.workers.iter_mut().filter_map(|(_, task)| task.as_mut());
         let mut unknown = tasks.filter(|task| !task.is_asked_by_gtid);
-        let Some((task, place)) = unknown.find_map(|task| task.place.clone().map(|place| (task, place))) else {
+        let Some((task, place)) = unknown.find_map(|task| task.place.clone().map(|place| (task, place)))
+        else {
             return Ok(false);
         };
         task.is_asked_by_gtid = true;
@@ -317,7 +371,10 @@ impl Copier {
     /// Begins again with what is not there.
     fn anew(&mut self, applier: &mut Applier<'_>, source: &mut Connection) -> Result<(), Failure> {
         // What was asked for meanwhile is answered first.
-        while self.tasks().any(|task| !matches!(task.stage, Stage::HasRows | Stage::HasWritten | Stage::BuildsKeys)) {
+        while self
+            .tasks()
+            .any(|task| !matches!(task.stage, Stage::HasRows | Stage::HasWritten | Stage::BuildsKeys))
+        {
             self.hear(applier, TICK)?;
             if signals::interrupted() {
                 return Ok(());

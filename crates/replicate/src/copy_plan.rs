@@ -18,7 +18,13 @@ const ATTEMPTS: u32 = 100;
 const SESSION: &str = "SET SESSION sql_mode = '', foreign_key_checks = 0";
 
 /// Why rows cannot be added.
-pub const NO_LOADING: &str = "local_infile is OFF, and must be ON for start = \"copy\": rows are added by LOAD DATA LOCAL";
+pub const NO_LOADING: &str =
+    "local_infile is OFF, and must be ON for start = \"copy\": rows are added by LOAD DATA LOCAL";
+
+/// Whether the target takes rows.
+pub fn takes_rows(target: &mut Connection) -> Result<bool, Error> {
+    Ok(target.value("SELECT @@GLOBAL.local_infile")?.as_deref() == Some("1"))
+}
 
 /// The tables of a source that are not whole, parents before their children.
 pub fn tables(
@@ -37,6 +43,7 @@ pub fn tables(
         parents: ordered.parents.iter().map(here).collect(),
         there: ordered.name,
         at_once: ordered.at_once,
+        is_apart: ordered.is_apart,
         defers_keys: ordered.defers_keys,
     };
     let mut all: Vec<Planned> = order.into_iter().map(planned).collect();
@@ -50,6 +57,7 @@ struct Ordered {
     /// All its rows are to be taken at once.
     at_once: bool,
     parents: BTreeSet<TableName>,
+    is_apart: bool,
     defers_keys: bool,
 }
 
@@ -61,6 +69,7 @@ fn in_order(source: &mut Connection, tables: &Tables) -> Result<Result<Vec<Order
             name: name.clone(),
             at_once: false,
             parents: BTreeSet::new(),
+            is_apart: !table.has_more_unique_keys && !table.is_sequence,
             defers_keys: table.has_other_keys,
         })
         .collect();
@@ -77,8 +86,10 @@ fn in_order(source: &mut Connection, tables: &Tables) -> Result<Result<Vec<Order
                     table.parents.insert(parent.clone());
                 }
             }
-            // Rows of the other one are looked for by its keys.
-            table.defers_keys &= table.name != child && table.name != parent;
+            // Rows of one are looked for, and locked, with those of the other.
+            let is_alone = table.name != child && table.name != parent;
+            table.defers_keys &= is_alone;
+            table.is_apart &= is_alone;
         }
     }
     let (mut left, mut order): (Vec<Ordered>, Vec<Ordered>) = (all, Vec::new());
@@ -87,7 +98,9 @@ fn in_order(source: &mut Connection, tables: &Tables) -> Result<Result<Vec<Order
         let (free, others): (Vec<Ordered>, Vec<Ordered>) =
             left.into_iter().partition(|table| table.parents.is_disjoint(&waiting));
         if free.is_empty() {
-            let names = others.iter().map(|Ordered { name: (database, table), .. }| format!("`{database}`.`{table}`"));
+            let names = others
+                .iter()
+                .map(|Ordered { name: (database, table), .. }| format!("`{database}`.`{table}`"));
             let names = names.collect::<Vec<_>>().join(", ");
             return Ok(Err(format!(
                 "source: foreign keys of these tables are a circle: load them from a dump: {names}"
@@ -113,8 +126,7 @@ pub fn define(
             "start = \"copy\" of a MySQL is not built yet: load a dump, and give its position".into(),
         ));
     }
-    let takes = target.connection().value("SELECT @@GLOBAL.local_infile").map_err(of_target)?;
-    if takes.as_deref() != Some("1") {
+    if !takes_rows(target.connection()).map_err(of_target)? {
         return Err(usage(format!("target: {NO_LOADING}")));
     }
     let image = source.value("SELECT @@GLOBAL.binlog_row_image").map_err(of_source)?.unwrap_or_default();

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! Read ──> Begun (place) ──> Read ··· Write ──> Written ··· Commit ──> Committed
+//!                                       └─ ahead ──> NotYet
 //! ```
 
 use crate::chunk_reader::{Chunk, ChunkReader, NotRead, Planned, Request};
@@ -29,7 +30,12 @@ pub enum Order {
     /// To read these rows, and to keep them.
     Read(Request),
     /// To add them to the target, and to compare them there.
-    Write,
+    Write {
+        /// Before the log was applied up to them: the table may not yet be what they are of.
+        ahead: bool,
+    },
+    /// To take that back, and to keep the rows. There is no answer.
+    TakeBack,
     /// To commit that, with how much of the table is there then, if the position is still this one.
     Commit {
         /// None: all.
@@ -57,6 +63,8 @@ pub enum Answer {
     Gone,
     /// They are in the target's transaction.
     Written,
+    /// They cannot be before their turn.
+    NotYet,
     /// It is committed.
     Committed,
     /// Keys are built.
@@ -133,9 +141,14 @@ fn work(
                     Err(NotRead::Failed(failure)) => Err(failure),
                 }
             }
-            Order::Write => match &chunk {
+            Order::Write { ahead } => match chunk.as_ref().map(|chunk| writer.write(chunk)) {
                 None => Err(Failure::Passing("no rows are there to be written".into())),
-                Some(chunk) => writer.write(chunk).map(|()| Answer::Written),
+                Some(Err(Failure::Final(..))) if ahead => writer.withdraw().map(|()| Answer::NotYet),
+                Some(done) => done.map(|()| Answer::Written),
+            },
+            Order::TakeBack => match writer.withdraw() {
+                Ok(()) => continue,
+                Err(failure) => Err(failure),
             },
             Order::Commit { part, position, asked } => match chunk.take() {
                 None => Err(Failure::Passing("no rows are there to be committed".into())),

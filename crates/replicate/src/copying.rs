@@ -105,7 +105,9 @@ fn of_table(source: &str, name: &TableName) -> String {
 /// The statement that notes how much of a table is there; None: all of it.
 pub fn noting(source: &str, name: &TableName, part: Option<Part>) -> Vec<u8> {
     let (last, column, is_unsigned) = match part {
-        None => return format!("DELETE FROM teak_replicate.copy WHERE {}", of_table(source, name)).into_bytes(),
+        None => {
+            return format!("DELETE FROM teak_replicate.copy WHERE {}", of_table(source, name)).into_bytes()
+        }
         Some(Part::None) => ("NULL".into(), "NULL".into(), 0),
         Some(Part::Rows) => ("0".into(), "NULL".into(), 0),
         Some(Part::UpTo { last, column, is_unsigned }) => {

@@ -11,6 +11,7 @@ use crate::dump::{family_of, newest};
 use crate::failure::Failure;
 use crate::position::Position;
 use crate::requirements;
+use crate::steps;
 use crate::tables;
 use crate::target::Target;
 use crate::{Asked, Beginning, Dump, DumpError, HEARTBEAT};
@@ -61,7 +62,18 @@ impl<'p> Follower<'p> {
         workers: usize,
     ) -> Follower<'p> {
         let (care, pause, said) = (Care::Usual, Pause::default(), String::new());
-        Follower { target, source, claims, workers, has_claimed: false, is_new: true, asked: None, care, pause, said }
+        Follower {
+            target,
+            source,
+            claims,
+            workers,
+            has_claimed: false,
+            is_new: true,
+            asked: None,
+            care,
+            pause,
+            said,
+        }
     }
 
     /// Follows it until a signal comes, or somebody wants it to end; an error is one that does not pass.
@@ -175,9 +187,7 @@ impl<'p> Follower<'p> {
         let mut applier = Applier::new(self.source, target, position, self.care, copying);
         let copier = match applier.copying().is_done() {
             true => None,
-            false => {
-                Some(Copier::begin(self.workers, self.target, &mut known.connection, &mut applier)?)
-            }
+            false => Some(Copier::begin(self.workers, self.target, &mut known.connection, &mut applier)?),
         };
         self.receive(&mut dump, &mut applier, &mut known.connection, copier)
     }
@@ -232,6 +242,9 @@ impl<'p> Follower<'p> {
             let checksum = if sent.event.checksum.is_some() { 4 } else { 0 };
             let body = sent.bytes.get(headers..sent.bytes.len().saturating_sub(checksum)).unwrap_or_default();
             let event = Received { event: &sent.event, body, file: &sent.file, end: sent.end };
+            if let Some(copy) = copier.as_mut().filter(|_| steps::defines(&sent.event)) {
+                copy.make_way(applier)?;
+            }
             applier.sent(&event, &mut log.decoder)?;
             self.note_progress(applier);
             heard = Instant::now();

@@ -66,7 +66,7 @@ pub const STATEMENTS: [&str; 6] = [
         source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
         table_schema VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
         table_name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
-        last DECIMAL(20) NULL COMMENT 'rows with at most this number are here; NULL: none',
+        last DECIMAL(20) NULL COMMENT 'rows with at most this number are here; NULL: none; without key_column: all, keys are missing',
         key_column INT UNSIGNED NULL COMMENT 'the column that has the number, from 0',
         is_unsigned BOOLEAN NULL,
         PRIMARY KEY (source, table_schema, table_name)

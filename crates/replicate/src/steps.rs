@@ -6,6 +6,12 @@ use std::sync::Arc;
 use teak_binlog::{character_set, Body, ColumnType, Event, MariaDbTransaction, Query, Rows, Table};
 use teak_sql::charset::Dialect;
 
+/// Whether an event is a statement that changes definitions.
+pub fn defines(event: &Event<'_>) -> bool {
+    let Body::Query(query) = &event.body else { return false };
+    matches!(statement::classify(&query.statement, dialect_of(query)), Statement::Definition(_))
+}
+
 /// What an event is to who applies a log.
 #[derive(Debug, PartialEq)]
 pub enum Step<'e, 'a> {

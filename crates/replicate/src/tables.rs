@@ -26,6 +26,8 @@ pub struct Table {
     pub index: String,
     /// It has keys that are not unique.
     pub has_other_keys: bool,
+    /// It has further unique keys.
+    pub has_more_unique_keys: bool,
     /// It is a sequence, which has one row.
     pub is_sequence: bool,
     /// It keeps old versions of its rows.
@@ -70,6 +72,7 @@ fn described(
             key: Vec::new(),
             index: String::new(),
             has_other_keys: false,
+            has_more_unique_keys: false,
             is_sequence: kind == "SEQUENCE",
             is_versioned: kind == "SYSTEM VERSIONED",
             bytes: bytes.parse().unwrap_or(0),
@@ -112,7 +115,10 @@ fn described(
     }
     for (name, indexes) in found {
         if let Some(table) = tables.get_mut(&name) {
-            if let Some((index, key, _)) = indexes.into_iter().find(|(_, _, fit)| *fit) {
+            let unique = indexes.len();
+            let first = indexes.into_iter().find(|(_, _, fit)| *fit);
+            table.has_more_unique_keys = unique > usize::from(first.is_some());
+            if let Some((index, key, _)) = first {
                 (table.index, table.key) = (index, key);
             }
         }

@@ -106,9 +106,7 @@ impl Column {
         let name = quoted_name(&self.name);
         match self.kind.as_str() {
             "timestamp" => name,
-            _ if self.charset.is_some() && !matches!(self.kind.as_str(), "enum" | "set") => {
-                [b"CAST(", &name[..], b" AS BINARY)"].concat()
-            }
+            _ if self.charset.is_some() && !matches!(self.kind.as_str(), "enum" | "set") => name,
             _ if self.is_large() => name,
             _ => self.value(),
         }
@@ -357,7 +355,7 @@ mod tests {
         assert_eq!(of_kind("a", "int", None).literal(None), b"NULL");
         let exactly = |kind: &str, charset| String::from_utf8(of_kind("a", kind, charset).exactly()).unwrap();
         assert_eq!(exactly("enum", Some("latin1")), "(`a`+0)");
-        assert_eq!(exactly("text", Some("latin1")), "CAST(`a` AS BINARY)");
+        assert_eq!(exactly("text", Some("latin1")), "`a`");
         assert_eq!((exactly("timestamp", None), exactly("blob", None)), ("`a`".into(), "`a`".into()));
     }
 

@@ -4,6 +4,7 @@
 usage: copies.py [CASE...]
 """
 
+import contextlib
 import random
 import subprocess
 import sys
@@ -12,27 +13,29 @@ import time
 
 import pymysql
 
-from kit.agent import FollowingCases, expect_same, run_cases
+from kit.agent import SOURCE_OPTIONS, TARGET_OPTIONS, FollowingCases, expect_same, run_cases
 from kit.cases import check
 from kit.columns import COLUMNS
 from kit.options import seed
 
 USAGE = 2
 CONFLICTS = (1020, 1062, 1205, 1213, 1451, 1452, 1146, 1054, 1412)
+SEVERAL = 6
+MANY_ROWS = 40000
 TABLES = [
     "create table one (a int primary key, b int, c varchar(200))", "create table wide (a bigint unsigned, b int, c int, primary key (a, b))", "create table text (a varchar(20) primary key, b int)",
     "create table bare (a int, b int)", "create table parent (id int primary key, a int)",
     "create table child (id int auto_increment primary key, parent int, foreign key (parent) references parent (id) on delete cascade on update cascade)",
     "create table self (id int primary key, up int, foreign key (up) references self (id) on delete set null)", "create table negative (a smallint primary key, b int)",
     "create table made (id int auto_increment primary key, a int, v int as (a + 1) virtual, s int as (a * 2) stored, i int invisible default 7)", "create sequence sq",
-    "create table renamed (a int primary key, b int)",
+    "create table renamed (a int primary key, b int)", "create table sole (a int primary key, u int, v int, unique (u), key (v))",
 ]
 ROWS = [
     "insert into one select seq * 2, seq, repeat('x', seq % 200) from seq_1_to_60000", "insert into wide select 18446744073709551615 - (seq % 30000), seq, seq from seq_1_to_60000",
     "insert into text select concat('k', seq), seq from seq_1_to_3000", "insert into bare select seq % 100, seq from seq_1_to_2000", "insert into parent select seq, seq from seq_1_to_5000",
     "insert into child (parent) select 1 + seq % 5000 from seq_1_to_25000", "insert into self select seq, nullif(seq div 2, 0) from seq_1_to_2000",
     "insert into negative select cast(seq as signed) - 5000, seq from seq_0_to_10000", "insert into made (a, i) select seq, seq % 3 from seq_1_to_60000", "select nextval(sq), nextval(sq)",
-    "insert into renamed select seq, seq from seq_1_to_20000", "set sql_mode = 'no_auto_value_on_zero'", "insert into made (id, a) values (0, 5)",
+    "insert into renamed select seq, seq from seq_1_to_20000", "insert into sole select seq, seq, seq % 100 from seq_1_to_60000", "set sql_mode = 'no_auto_value_on_zero'", "insert into made (id, a) values (0, 5)",
 ]
 CHANGES = [
     "insert into one values ({r} * 2 + 1, 1, 'new')", "update one set b = b + 1 where a between {r} and {r} + 20", "delete from one where a between {r} and {r} + 5", "update one set a = {s} where a = {r}",
@@ -42,6 +45,9 @@ CHANGES = [
     "insert into child (parent) select id from parent where id >= {u} limit 3", "delete from child where id = {r}", "update child set parent = null where id = {r}",
     "delete from self where id = {t}", "insert into self values ({r}, null)", "update negative set a = {t} - 5000 where a = {u} - 5000", "delete from negative where a = {t} - 5000",
     "insert into made (a) values ({r})", "update made set id = {r} where id = {s}", "update made set a = a + 1 where id % 1000 = {r} % 1000", "do nextval(sq)",
+    # Values of a unique key wander between rows that are copied and others.
+    "update sole set u = null where a = {s}", "update ignore sole set u = {r} where a = {u}", "delete from sole where a = {r}", "insert into sole (a, u) values ({s}, {r})",
+    "update sole set v = v + 1 where a between {r} and {r} + 20",
 ]
 DEFINITIONS = [
     "alter table one add column d{n} int default 5", "alter table one add index (b)", "truncate table bare", "alter table made add column e{n} int", "create table new{n} (a int primary key)",
@@ -53,9 +59,9 @@ DEFINITIONS = [
 class Writer(threading.Thread):
     """Changes at random, of rows or of definitions."""
 
-    def __init__(self, server, database, statements, pause, choices):
+    def __init__(self, server, database, statements, pause, choices, more=lambda pick: {}):
         super().__init__()
-        self.server, self.database, self.statements, self.pause, self.random = server, database, statements, pause, choices
+        self.server, self.database, self.statements, self.pause, self.random, self.more = server, database, statements, pause, choices, more
         self.stopped, self.trouble = threading.Event(), None
 
     def run(self):
@@ -67,7 +73,8 @@ class Writer(threading.Thread):
                 with connection.cursor() as cursor:
                     cursor.execute("begin")
                     for _ in range(pick(1, 4)):
-                        cursor.execute(self.random.choice(self.statements).format(r=pick(60000), s=pick(120000), t=pick(3000), u=pick(5000), n=pick(3)))
+                        numbers = {"r": pick(60000), "s": pick(120000), "t": pick(3000), "u": pick(5000), "n": pick(3), **self.more(pick)}
+                        cursor.execute(self.random.choice(self.statements).format(**numbers))
                     cursor.execute("commit")
                 time.sleep(self.pause * self.random.random())
             except (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError) as error:
@@ -93,6 +100,8 @@ class Cases(FollowingCases):
 
     def same(self, name, database, renamed=None):
         self.agent.catch_up(name, self.source)
+        disabled = self.target.query(f"select * from information_schema.statistics where table_schema = '{renamed or database}' and comment <> ''", database=None)
+        check(not disabled, f"keys that are not built: {disabled}")
         done = subprocess.run([self.agent.teak, "replicate", "verify", "--config", self.agent.config], capture_output=True, check=False)
         said = done.stdout.decode() + done.stderr.decode()
         check(done.returncode == 0, said)
@@ -169,6 +178,121 @@ class Cases(FollowingCases):
         print(f"        {self.same(name, 'cw')} rows", flush=True)
         check(self.agent.stop() == 0, "no end in order")
 
+    def several(self, database):
+        """Tables of some ranges each: with other keys, with another unique one, with two columns in the key."""
+        forms = ["a int primary key, b int, c varchar(100), key (b), key (c)", "a bigint primary key, b int, c varchar(100), unique (b)",
+                 "a smallint, b int, c varchar(100), primary key (a, b)"]
+        self.at([f"create database {database}", *(f"create table {database}.t{n} ({forms[n % len(forms)]})" for n in range(SEVERAL))])
+        self.at([f"insert into t{n} select seq {'% 300' if n % len(forms) == 2 else ''}, seq, repeat(seq, 5) from seq_1_to_{MANY_ROWS}" for n in range(SEVERAL)], database=database)
+
+    def parts(self, name):
+        """The tables of which some rows are there, and how far they are."""
+        return self.target.query(f"select table_name, last from teak_replicate.copy where source = '{name}' and key_column is not null", database=None)
+
+    def kill_some(self, server, choices):
+        """Connections, by KILL."""
+        connections = [row[0] for row in server.query("select id from information_schema.processlist where id <> connection_id()", database=None)]
+        for connection in choices.sample(connections, min(3, len(connections))):
+            with contextlib.suppress(pymysql.err.MySQLError):
+                server.query(f"kill {connection}", database=None)
+
+    def kill_something(self, kill, choices):
+        """Agent, target, source, or connections of both."""
+        if kill % 4 == 0:
+            self.agent.kill()
+            self.agent.start()
+        elif kill % 4 == 1:
+            self.target.kill()
+            self.target.start(TARGET_OPTIONS)
+        elif kill % 4 == 2:
+            self.source.kill()
+            self.source.start([*SOURCE_OPTIONS, "--server-id=1"])
+        else:
+            for server in (self.source, self.target):
+                self.kill_some(server, choices)
+
+    def case_several_tables_are_copied_at_once_while_writers_change_them_and_everything_is_killed(self):
+        choices = random.Random(seed())
+        self.several("cs")
+        changes = ["update t{t} set c = concat(c, 'x') where a between {r} and {r} + 9 limit 20", "delete from t{t} where b = {r}", "insert ignore into t{t} values ({r} % 30000, {s}, 'new')",
+                   "update ignore t{t} set b = {s} where b = {r}", "update ignore t{t} set a = {r} % 30000 where b = {u}", "update ignore t{t} set b = b + 1 where a = {r} limit 1"]
+        writers = [Writer(self.source, "cs", changes, 0.01, random.Random(choices.random()), lambda pick: {"t": pick(SEVERAL)}) for _ in range(3)]
+        seen = set()
+
+        def watch(seconds):
+            limit = time.monotonic() + seconds
+            while time.monotonic() < limit:
+                with contextlib.suppress(pymysql.err.MySQLError):
+                    seen.add(len(self.parts(name)))
+                time.sleep(0.01)
+
+        def work():
+            nonlocal name
+            name = self.follow(start='"copy"', databases='["cs"]')
+            for kill in range(12):
+                watch(choices.random() * 0.5)
+                self.kill_something(kill, choices)
+            self.agent.command("verify")
+            watch(1)
+        name = None
+        self.beside(writers, work)
+        self.copied(name)
+        print(f"        {self.same(name, 'cs')} rows, parts of {max(seen)} tables at once", flush=True)
+        check(max(seen) > 1, f"no two tables were copied at once: {seen}")
+        check(self.agent.stop() == 0, "no end in order")
+
+    def case_a_copy_pauses_goes_on_skips_and_stops(self):
+        self.several("cp")
+        self.at(["create table cp.whole (a int primary key)"])
+        name = self.follow(start='"copy"', databases='["cp"]')
+        self.agent.until(lambda: self.parts(name), "that something is copied")
+        check(self.agent.command("pause")[0] == 0, "no pause")
+        self.agent.wait_for("pauses at")
+
+        def now():
+            return (self.target.query("select * from teak_replicate.copy", database=None),
+                    [self.target.query(f"select count(*) from t{n}", database="cp") for n in range(SEVERAL)])
+        before = now()
+        check(before[0], "all is copied already")
+        self.at(["create table cp.other (a int primary key)"])
+        skipped = self.source.query("select @@gtid_binlog_pos", database=None)[0][0]
+        self.at(["insert into cp.t0 values (-2, -2, 'x')"])
+        time.sleep(1)
+        check(before == now(), "something is copied in a pause")
+        check(self.agent.command("skip", "--gtid", skipped)[0] == 0 and self.agent.command("resume")[0] == 0, "it does not go on")
+        self.agent.until(lambda: now() != before, "that it goes on")
+        check(self.agent.command("stop")[0] == 0 and self.agent.ended() == 0, "no end in order")
+        self.agent.start()
+        self.copied(name)
+        self.agent.catch_up(name, self.source)
+        check(not self.target.query("show tables like 'other'", database="cp"), "what was to be skipped is there")
+        self.at(["create table cp.other (a int primary key)"], server=self.target)
+        self.same(name, "cp")
+        check(self.agent.stop() == 0, "no end in order")
+
+    def case_two_sources_are_copied_into_one_database(self):
+        for server, table in ((self.source, "one"), (self.other, "other")):
+            self.at(["create database ct", f"create table ct.{table} (a int primary key, b int, key (b))", f"insert into ct.{table} select seq, seq % 7 from seq_1_to_100000"], server=server)
+        keys = {"start": '"copy"', "databases": '["ct"]', "rename_databases": '{ "ct" = "both" }'}
+        self.agent.configure({"first": self.source_keys(**keys), "second": self.source_keys(self.other, **keys)})
+        self.agent.start()
+        for name, server in (("first", self.source), ("second", self.other)):
+            self.copied(name)
+            self.agent.catch_up(name, server)
+        check(self.agent.command("verify")[0] == 0, "they differ")
+        counts = [self.target.query(f"select count(*) from `both`.{table}", database=None)[0][0] for table in ("one", "other")]
+        check(counts == [100000, 100000], f"{counts}")
+        check(self.agent.stop() == 0, "no end in order")
+
+    def case_rows_longer_than_a_range_are_copied(self):
+        self.at(["create database cl", "create table cl.t (a int primary key, b longblob, c longtext, key (c(10)))"])
+        self.at([f"insert into cl.t values ({n}, repeat(char({n}, 9, 10, 92, 0), {1 << 20}), repeat('{n}\t\\\\', {1 << 20}))" for n in range(3)]
+                + ["insert into cl.t select seq, '', '\n' from seq_10_to_20000", "update cl.t set b = null, c = null where a % 3 = 0 and a > 9"])
+        name = self.follow(start='"copy"', databases='["cl"]')
+        self.copied(name)
+        self.same(name, "cl")
+        check(self.agent.stop() == 0, "no end in order")
+
     def case_what_cannot_be_copied_is_told(self):
         self.at(["create database cn", "create table cn.m (a int) engine=myisam"])
         self.at(["create database cn", "create table cn.t (a int primary key)"], server=self.target)
@@ -187,6 +311,13 @@ class Cases(FollowingCases):
             self.agent.start()
             self.stops(USAGE, f"s{self.names}: stopped: ", words)
         self.at(["set global binlog_row_image = full"])
+        self.at(["set global local_infile = 0"], server=self.target)
+        self.agent.configure({"last": self.source_keys(**keys)})
+        status, said = self.agent.command("check")
+        check(status == USAGE and "local_infile is OFF" in said, f"{status} {said}")
+        self.agent.start()
+        self.stops(USAGE, "last: stopped: ", "local_infile is OFF")
+        self.at(["set global local_infile = 1"], server=self.target)
 
 
 if __name__ == "__main__":
