@@ -272,7 +272,7 @@ class Cases(FollowingCases):
 
     def case_two_sources_are_copied_into_one_database(self):
         for server, table in ((self.source, "one"), (self.other, "other")):
-            self.at(["create database ct", f"create table ct.{table} (a int primary key, b int, key (b))", f"insert into ct.{table} select seq, seq % 7 from seq_1_to_100000"], server=server)
+            self.at(["create database ct", "use ct", f"create table {table} (a int primary key, b int, key (b))", f"insert into {table} select seq, seq % 7 from seq_1_to_100000"], server=server)
         keys = {"start": '"copy"', "databases": '["ct"]', "rename_databases": '{ "ct" = "both" }'}
         self.agent.configure({"first": self.source_keys(**keys), "second": self.source_keys(self.other, **keys)})
         self.agent.start()
@@ -285,9 +285,9 @@ class Cases(FollowingCases):
         check(self.agent.stop() == 0, "no end in order")
 
     def case_rows_longer_than_a_range_are_copied(self):
-        self.at(["create database cl", "create table cl.t (a int primary key, b longblob, c longtext, key (c(10)))"])
-        self.at([f"insert into cl.t values ({n}, repeat(char({n}, 9, 10, 92, 0), {1 << 20}), repeat('{n}\t\\\\', {1 << 20}))" for n in range(3)]
-                + ["insert into cl.t select seq, '', '\n' from seq_10_to_20000", "update cl.t set b = null, c = null where a % 3 = 0 and a > 9"])
+        self.at(["create database cl", "use cl", "create table t (a int primary key, b longblob, c longtext, key (c(10)))"])
+        self.at(["use cl"] + [f"insert into t values ({n}, repeat(char({n}, 9, 10, 92, 0), {1 << 20}), repeat('{n}\t\\\\', {1 << 20}))" for n in range(3)]
+                + ["insert into t select seq, '', '\n' from seq_10_to_20000", "update t set b = null, c = null where a % 3 = 0 and a > 9"])
         name = self.follow(start='"copy"', databases='["cl"]')
         self.copied(name)
         self.same(name, "cl")
