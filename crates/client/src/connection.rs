@@ -141,8 +141,8 @@ impl Connection {
         self.receive_and(Some(Taken::Each(row)), &mut |_| Ok(())).map(|_| ())
     }
 
-    /// Carries out a `LOAD DATA LOCAL`, whose data come from `fill`, part by part, until one is empty. Whatever file the
-    /// server asks for, it gets these.
+    /// Carries out a `LOAD DATA LOCAL`, whose data come from `fill`, part by part, until one is empty. Whatever file
+    /// the server asks for, it gets these.
     pub fn load(
         &mut self,
         statement: impl AsRef<[u8]>,

@@ -3,9 +3,9 @@
 
 use crate::chunk_reader::{Chunk, Planned};
 use crate::chunks;
+use crate::control;
 use crate::copying::{self, Part};
 use crate::failure::Failure;
-use crate::target::{self, lock_of_copy};
 use teak_client::{values, Connection, Error, Settings};
 use teak_console::Status;
 use teak_sql::columns::Column;
@@ -91,7 +91,7 @@ impl ChunkWriter {
                 next += 1;
             }
         });
-        loaded.and_then(|_| damage)
+        loaded.and(damage)
     }
 
     /// Ends the transaction: rows and how far the copy is are there together, at a position that is still the same.
@@ -105,9 +105,9 @@ impl ChunkWriter {
         let of_target = |error: Error| Failure::of_target(&error, || "COMMIT of a copy".into());
         let noting = copying::noting(&self.source, &table.here, part);
         self.connection.execute(noting).map_err(of_target)?;
-        let same = target::as_it_was(&self.source, position, asked, "LOCK IN SHARE MODE");
+        let same = control::as_it_was(&self.source, position, asked, "LOCK IN SHARE MODE");
         if self.connection.value(same).map_err(of_target)?.as_deref() != Some("1") {
-            return Err(target::moved(&mut self.connection, &self.source, position));
+            return Err(control::moved(&mut self.connection, &self.source, position));
         }
         self.connection.execute("COMMIT").map(|_| ()).map_err(of_target)
     }
@@ -136,6 +136,11 @@ impl ChunkWriter {
             }
         }
     }
+}
+
+/// The name of a lock of the connections that copy.
+fn lock_of_copy(source: &str, number: usize) -> String {
+    format!("'teak_copy_{number}/{source}'")
 }
 
 /// What asks for rows with these columns, as [`as_text`] has them.

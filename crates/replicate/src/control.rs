@@ -4,6 +4,7 @@
 //! on, outlives whatever is killed, and needs nobody who listens.
 
 use crate::configuration::{Configuration, SourcePlan};
+use crate::failure::Failure;
 use crate::position::{Gtid, Position};
 use crate::target::lock_of;
 use std::io::Write;
@@ -145,6 +146,26 @@ fn read_with(target: &mut Connection, source: &str, lock: &str) -> Result<Option
     match (wanted, asked.parse()) {
         (Some(wanted), Ok(asked)) => Ok(Some(State { gtid, wanted, asked })),
         _ => Err(Error::Protocol("what teak_replicate.position has in wanted and asked".into())),
+    }
+}
+
+/// Asks whether the row of a position is what it was: `lock` keeps it so until the transaction ends. 1: it is.
+pub fn as_it_was(source: &str, position: &str, asked: u64, lock: &str) -> String {
+    format!(
+        "SELECT COUNT(*) FROM teak_replicate.position
+        WHERE source = '{source}' AND gtid = '{position}' AND asked = {asked} {lock}"
+    )
+}
+
+/// Why it is not: somebody has asked for something, or has changed the position.
+pub fn moved(connection: &mut Connection, source: &str, position: &str) -> Failure {
+    match read(connection, source) {
+        Err(error) => Failure::of_target(&error, || "its position".into()),
+        Ok(Some(state)) if state.gtid == position => Failure::Asked,
+        Ok(_) => Failure::Final(
+            format!("somebody has changed the position of {source} in teak_replicate.position"),
+            Status::Other,
+        ),
     }
 }
 

@@ -25,7 +25,7 @@
 //! | `control` | `teak replicate pause`, `resume`, `skip`, `stop`, and what they leave for who follows |
 //! | `check`, `status`, `verify`, `repair` | `teak replicate check`, `status`, `verify`, `verify --repair` |
 //! | `copy_plan`, `copier`, `copying` | `start = "copy"`: what is copied; what is next; what is there |
-//! | `copy_worker`, `chunk_reader`, `chunk_writer`, `sent_rows` | threads that copy: how rows are read, added, compared |
+//! | `copy_worker`, `chunk_reader`, `chunk_writer`, `sent_rows` | threads that copy: reading, adding, comparing |
 //! | `sides`, `chunks` | source and target as who compares them asks them; rows by ranges of keys |
 //! | `apply`, `follow` | steps carried out; what happens when something fails |
 //!

@@ -328,7 +328,7 @@ impl<'p> Target<'p> {
     pub fn commit_beside(&mut self) -> Result<(), Failure> {
         self.send()?;
         let position = self.position.as_deref().unwrap_or_default();
-        let same = as_it_was(&self.source, position, self.asked, "FOR UPDATE");
+        let same = control::as_it_was(&self.source, position, self.asked, "FOR UPDATE");
         let of_target = |error: Error| Failure::of_target(&error, || "COMMIT".into());
         if self.connection.value(same).map_err(of_target)?.as_deref() != Some("1") {
             return Err(self.moved());
@@ -341,7 +341,7 @@ impl<'p> Target<'p> {
     /// Why the row of the position is not what it was.
     fn moved(&mut self) -> Failure {
         let position = self.position.as_deref().unwrap_or_default();
-        moved(&mut self.connection, &self.source, position)
+        control::moved(&mut self.connection, &self.source, position)
     }
 
     /// Begins a transaction again with the next statement, after COMMIT.
@@ -555,31 +555,6 @@ impl<'p> Target<'p> {
 /// The name of the lock that says that a source is followed, as a statement has it.
 pub fn lock_of(source: &str) -> String {
     format!("'teak_replicate/{source}'")
-}
-
-/// The names of the locks of connections that copy.
-pub fn lock_of_copy(source: &str, number: usize) -> String {
-    format!("'teak_copy_{number}/{source}'")
-}
-
-/// Asks whether the row of a position is what it was: `lock` keeps it so until the transaction ends. 1: it is.
-pub fn as_it_was(source: &str, position: &str, asked: u64, lock: &str) -> String {
-    format!(
-        "SELECT COUNT(*) FROM teak_replicate.position
-        WHERE source = '{source}' AND gtid = '{position}' AND asked = {asked} {lock}"
-    )
-}
-
-/// Why it is not: somebody has asked for something, or has changed the position.
-pub fn moved(connection: &mut Connection, source: &str, position: &str) -> Failure {
-    match control::read(connection, source) {
-        Err(error) => Failure::of_target(&error, || "its position".into()),
-        Ok(Some(state)) if state.gtid == position => Failure::Asked,
-        Ok(_) => Failure::Final(
-            format!("somebody has changed the position of {source} in teak_replicate.position"),
-            Status::Other,
-        ),
-    }
 }
 
 /// An error of a login is final only if the server refuses it.
