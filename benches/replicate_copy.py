@@ -40,8 +40,9 @@ def main():
             began, before = time.monotonic(), [server.cpu_seconds() for server in (source, target)]
             agent.start()
             agent.wait_for("all tables are copied")
+            copied = time.monotonic() - began
             used = [server.cpu_seconds() - spent for server, spent in zip((source, target), before)]
-            print(f"copy: {time.monotonic() - began:.1f} s for {rows} rows; processor time {used[0]:.1f} s at the source, {used[1]:.1f} s in the target", flush=True)
+            print(f"copy: {copied:.1f} s for {rows} rows; processor time {used[0]:.1f} s at the source, {used[1]:.1f} s in the target", flush=True)
             agent.stop()
             target.query("drop database v", database=None)
             before = [server.cpu_seconds() for server in (source, target)]
@@ -56,7 +57,8 @@ def main():
             began = time.monotonic()
             subprocess.run([arguments.teak, "load", "-S", target.socket, "-u", "root", dump + ".teak"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             used = [server.cpu_seconds() - spent for server, spent in zip((source, target), before)]
-            print(f"mariadb-dump: {dumped:.1f} s, teak load: {time.monotonic() - began:.1f} s; processor time {used[0]:.1f} s and {used[1]:.1f} s", flush=True)
+            loaded = time.monotonic() - began
+            print(f"ratio {copied / (dumped + loaded):.2f}: mariadb-dump: {dumped:.1f} s, teak load: {loaded:.1f} s; processor time {used[0]:.1f} s and {used[1]:.1f} s", flush=True)
             target.query("drop database v", database=None)
     finally:
         agent.kill()

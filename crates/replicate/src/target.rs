@@ -34,6 +34,8 @@ const ENOUGH: usize = 1 << 20;
 const MOST: usize = 200;
 /// What a server says of a database that is not there.
 const NO_DATABASE: u16 = 1049;
+/// And of a table that is not, or whose database is not.
+const NO_TABLE: [u16; 2] = [NO_DATABASE, 1146];
 /// What a mark says of itself.
 const MARK: &str = "teak replicate: renamed together with tables that change places";
 /// How long another agent's connection may take to end.
@@ -390,8 +392,20 @@ impl<'p> Target<'p> {
             WHERE {of_table}"
         );
         let shown = format!("`{database}`.`{table}`");
-        let rows = self.connection.query(query);
-        let rows = rows.map_err(|error| Failure::of_target(&error, || format!("columns of {shown}")))?;
+        let of_target = |error: Error| Failure::of_target(&error, || format!("columns of {shown}"));
+        let mut rows = self.connection.query(&query).map_err(of_target)?;
+        if rows.is_empty() {
+            // To who holds locks, information_schema leaves out what is being changed, as a worker builds its keys.
+            let quoted =
+                [&quoted_name(database.as_bytes())[..], b".", &quoted_name(table.as_bytes())].concat();
+            match self.connection.query([b"SELECT 1 FROM ", &quoted[..], b" LIMIT 0"].concat()) {
+                Err(error) if error.code().is_some_and(|code| NO_TABLE.contains(&code)) => (),
+                waited => {
+                    waited.map_err(of_target)?;
+                    rows = self.connection.query(&query).map_err(of_target)?;
+                }
+            }
+        }
         let Some(row) = rows.into_iter().next() else {
             let why = format!("{shown}: there is no such table in the target");
             return Err(Failure::Final(why, Status::Damage));

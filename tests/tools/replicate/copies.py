@@ -21,7 +21,7 @@ from kit.options import seed
 USAGE = 2
 CONFLICTS = (1020, 1062, 1205, 1213, 1451, 1452, 1146, 1054, 1412)
 SEVERAL = 6
-MANY_ROWS = 40000
+MANY_ROWS = 20000
 TABLES = [
     "create table one (a int primary key, b int, c varchar(200))", "create table wide (a bigint unsigned, b int, c int, primary key (a, b))", "create table text (a varchar(20) primary key, b int)",
     "create table bare (a int, b int)", "create table parent (id int primary key, a int)",
@@ -180,10 +180,10 @@ class Cases(FollowingCases):
 
     def several(self, database):
         """Tables of some ranges each: with other keys, with another unique one, with two columns in the key."""
-        forms = ["a int primary key, b int, c varchar(100), key (b), key (c)", "a bigint primary key, b int, c varchar(100), unique (b)",
-                 "a smallint, b int, c varchar(100), primary key (a, b)"]
+        forms = ["a int primary key, b int, c varchar(1000), key (b), key (c(20))", "a bigint primary key, b int, c varchar(1000), unique (b)",
+                 "a smallint, b int, c varchar(1000), primary key (a, b)"]
         self.at([f"create database {database}", *(f"create table {database}.t{n} ({forms[n % len(forms)]})" for n in range(SEVERAL))])
-        self.at([f"insert into t{n} select seq {'% 300' if n % len(forms) == 2 else ''}, seq, repeat(seq, 5) from seq_1_to_{MANY_ROWS}" for n in range(SEVERAL)], database=database)
+        self.at([f"insert into t{n} select seq {'% 300' if n % len(forms) == 2 else ''}, seq, repeat(seq, 100) from seq_1_to_{MANY_ROWS}" for n in range(SEVERAL)], database=database)
 
     def parts(self, name):
         """The tables of which some rows are there, and how far they are."""
@@ -219,25 +219,28 @@ class Cases(FollowingCases):
         writers = [Writer(self.source, "cs", changes, 0.01, random.Random(choices.random()), lambda pick: {"t": pick(SEVERAL)}) for _ in range(3)]
         seen = set()
 
-        def watch(seconds):
-            limit = time.monotonic() + seconds
-            while time.monotonic() < limit:
+        def watch():
+            while not watched.wait(0.01):
                 with contextlib.suppress(pymysql.err.MySQLError):
-                    seen.add(len(self.parts(name)))
-                time.sleep(0.01)
+                    seen.add(len(self.parts("cs")))
 
         def work():
-            nonlocal name
-            name = self.follow(start='"copy"', databases='["cs"]')
+            self.follow("cs", start='"copy"', databases='["cs"]')
             for kill in range(12):
-                watch(choices.random() * 0.5)
+                time.sleep(choices.random() * 0.5)
                 self.kill_something(kill, choices)
             self.agent.command("verify")
-            watch(1)
-        name = None
-        self.beside(writers, work)
-        self.copied(name)
-        print(f"        {self.same(name, 'cs')} rows, parts of {max(seen)} tables at once", flush=True)
+            time.sleep(1)
+        watched = threading.Event()
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        try:
+            self.beside(writers, work)
+            self.copied("cs")
+        finally:
+            watched.set()
+            watcher.join()
+        print(f"        {self.same('cs', 'cs')} rows, parts of {max(seen)} tables at once", flush=True)
         check(max(seen) > 1, f"no two tables were copied at once: {seen}")
         check(self.agent.stop() == 0, "no end in order")
 

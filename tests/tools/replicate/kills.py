@@ -36,6 +36,11 @@ SETUP = [
 ]
 
 
+def setup(database):
+    """What makes the tables in a database of this name."""
+    return [statement.replace(" w.", f" {database}.").replace(" w ", f" {database} ") for statement in SETUP]
+
+
 IMPOSSIBLE = "Failing assertion: tail.trx_no <= last_trx_no"
 # What others did to a row: duplicates, parents that are gone, locks.
 CONFLICTS = (1020, 1062, 1205, 1213, 1452)
@@ -53,9 +58,9 @@ def rolled_back(connection):
 class Writer(threading.Thread):
     """Transactions at the source; those whose COMMIT was answered are in `acknowledged`."""
 
-    def __init__(self, number, server, tables, choices):
+    def __init__(self, number, server, tables, choices, database="w"):
         super().__init__()
-        self.number, self.server, self.tables, self.random = number, server, tables, choices
+        self.number, self.server, self.tables, self.random, self.database = number, server, tables, choices, database
         self.acknowledged, self.stopped, self.trouble, self.image = 0, threading.Event(), None, "full"
 
     def run(self):
@@ -77,7 +82,7 @@ class Writer(threading.Thread):
                 time.sleep(0.05)
 
     def connect(self):
-        connection = self.server.connect(database="w")
+        connection = self.server.connect(database=self.database)
         self.image = self.random.choice(["full", "minimal", "noblob"])
         with connection.cursor() as cursor:
             cursor.execute(f"set sql_mode = '', time_zone = '+00:00', binlog_row_image = {self.image}")
@@ -184,7 +189,7 @@ class Cases:
             self.agent.wait_for("follows from")
         made = [f"create table w.{name} (id int auto_increment primary key, {', '.join(f'{column} {of.definition}' for column, of in columns.items())})"
                 for name, columns in tables.items()]
-        for statement in SETUP + made:
+        for statement in setup("w") + made:
             self.source.query(statement, database=None, init_command="set sql_mode = '', innodb_strict_mode = 0")
         if self.arguments.copy:
             self.fill(tables)

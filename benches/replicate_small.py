@@ -1,0 +1,109 @@
+#!/usr/bin/python3
+"""How many small transactions of several sources a second `teak replicate` applies, and MariaDB's own multi-source replica, from the same logs in the same engine.
+
+    PYTHONPATH=tests benches/replicate_small.py [--sources N] [--transactions N] [--runs N]
+
+Each source has a log of single-row transactions (INSERT, UPDATE, DELETE by key) in a database of its own before anybody reads it. The replica has
+`slave_parallel_threads` 4 in optimistic mode. Prints seconds from the beginning to the last transaction, transactions a second, and the ratio.
+"""
+
+import contextlib
+import os
+import shutil
+import time
+
+import pymysql
+
+from kit.agent import SOURCE_OPTIONS, TARGET_OPTIONS, Agent
+from kit.options import parser
+from kit.server import Server, free_port
+
+CACHE = 256 << 20
+ROWS = 10_000
+
+
+def fill(source, number, transactions):
+    """Writes the log."""
+    connection = source.connect(database=None, autocommit=True)
+    with connection.cursor() as cursor:
+        cursor.execute(f"create database d{number}")
+        cursor.execute(f"create table d{number}.t (id int primary key, k int not null, c varchar(100) not null, key (k))")
+        cursor.execute(f"use d{number}")
+        cursor.execute(f"insert into t select seq, seq, sha2(seq, 256) from seq_1_to_{ROWS}")
+        cursor.execute(f"""begin not atomic
+            for i in 1..{transactions} do
+                case i % 4 when 0 then delete from t where id = (i * 7919) % {ROWS}; when 1 then replace into t values ((i * 7919) % {ROWS}, i, sha2(i, 256));
+                else update t set k = k + 1 where id = (i * 7919) % {ROWS}; end case;
+            end for;
+        end""")
+        cursor.execute("select @@gtid_binlog_pos")
+        position = cursor.fetchone()[0]
+    connection.close()
+    return position
+
+
+def wait(target, query, wanted):
+    """Until the positions that a query gives are these."""
+    while True:
+        with contextlib.suppress(pymysql.err.ProgrammingError):
+            if set(",".join(row[0] for row in target.query(query, database=None)).split(",")) == wanted:
+                return
+        time.sleep(0.01)
+
+
+def by_replica(target, ports, wanted):
+    """Seconds of MariaDB's own."""
+    target.query("set global slave_parallel_threads = 4, slave_parallel_mode = 'optimistic', gtid_slave_pos = ''", database=None)
+    for number, port in enumerate(ports):
+        target.query(f"change master 's{number}' to master_host = '127.0.0.1', master_port = {port}, master_user = 'root', master_use_gtid = slave_pos", database=None)
+    began = time.monotonic()
+    target.query("start all slaves", database=None)
+    wait(target, "select @@gtid_slave_pos", wanted)
+    return time.monotonic() - began
+
+
+def by_agent(agent, ports, wanted):
+    """Seconds of the program."""
+    agent.configure({f"s{number}": {"host": '"127.0.0.1"', "port": port, "start": '{ file = "b.000001", position = 4 }', "databases": f'["d{number}"]'} for number, port in enumerate(ports)})
+    began = time.monotonic()
+    agent.start()
+    wait(agent.target, "select gtid from teak_replicate.position", wanted)
+    took = time.monotonic() - began
+    agent.stop()
+    return took
+
+
+def main():
+    arguments = parser(__doc__, sources=5, transactions=20_000, runs=2).parse_args()
+    shutil.rmtree(arguments.directory, ignore_errors=True)
+    sources = [Server(os.path.join(arguments.directory, f"s{number}"), arguments.plugin_dir, free_port()) for number in range(arguments.sources)]
+    target, agent = None, None
+    try:
+        positions = []
+        for number, source in enumerate(sources):
+            source.install()
+            source.start([*SOURCE_OPTIONS, f"--server-id={number + 1}", f"--gtid-domain-id={number + 1}", "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2"])
+            positions.append(fill(source, number, arguments.transactions))
+        ports = [int(source.network[1].split("=")[1]) for source in sources]
+        total = arguments.sources * arguments.transactions
+        for _ in range(arguments.runs):
+            took = {}
+            for way in ("replica", "agent"):
+                target = Server(os.path.join(arguments.directory, "target"), arguments.plugin_dir)
+                agent = Agent(arguments.teak, arguments.directory, target)
+                target.install()
+                # The replica's tables are made by statements that name no engine.
+                target.start([*TARGET_OPTIONS, f"--teak-cache-size={CACHE}", "--teak-flush-log-at-trx-commit=2"])
+                took[way] = by_replica(target, ports, set(positions)) if way == "replica" else by_agent(agent, ports, set(positions))
+                print(f"{way}: {took[way]:.1f} s, {total / took[way]:.0f} transactions a second; processor time {target.cpu_seconds():.1f} s in the target", flush=True)
+                target.kill()
+            print(f"ratio {took['replica'] / took['agent']:.2f}", flush=True)
+    finally:
+        if agent:
+            agent.kill()
+        for server in [*sources, *([target] if target else [])]:
+            server.kill()
+
+
+if __name__ == "__main__":
+    main()
