@@ -181,7 +181,7 @@ class Cases(FollowingCases):
     def several(self, database):
         """Tables of some ranges each: with other keys, with another unique one, with two columns in the key."""
         forms = ["a int primary key, b int, c varchar(1000), key (b), key (c(20))", "a bigint primary key, b int, c varchar(1000), unique (b)",
-                 "a smallint, b int, c varchar(1000), primary key (a, b)"]
+                 "a smallint, b int, c varchar(1000), primary key (a, b), key (b)"]
         self.at([f"create database {database}", *(f"create table {database}.t{n} ({forms[n % len(forms)]})" for n in range(SEVERAL))])
         self.at([f"insert into t{n} select seq {'% 300' if n % len(forms) == 2 else ''}, seq, repeat(seq, 100) from seq_1_to_{MANY_ROWS}" for n in range(SEVERAL)], database=database)
 
@@ -240,7 +240,7 @@ class Cases(FollowingCases):
         finally:
             watched.set()
             watcher.join()
-        print(f"        {self.same('cs', 'cs')} rows, parts of {max(seen)} tables at once", flush=True)
+        print(f"        {self.same('cs', 'cs')} rows, {self.source.query('select @@gtid_binlog_pos', database=None)[0][0]}, parts of {max(seen)} tables at once", flush=True)
         check(max(seen) > 1, f"no two tables were copied at once: {seen}")
         check(self.agent.stop() == 0, "no end in order")
 
