@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build profiled setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-online-ddl apps limits fresh
+.PHONY: help up down sql build profiled setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential soak-replicate bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-online-ddl apps limits fresh
 .DEFAULT_GOAL := help
 # Benchmarks share tests/kit with the tests.
 export PYTHONPATH := $(CURDIR)/tests
@@ -67,6 +67,9 @@ soak-debug: ## tests/answers/sql and MariaDB's storage engine suites on the debu
 
 soak-differential: ## random tables and statements in Teak and InnoDB side by side, eight hours of them; TEAK_SEED for others
 	@tests/run differential --seconds 28800 --keep-going --shrink-seconds 300
+
+soak-replicate: ## fifteen sources of `teak replicate`, 200 kills of any server and of the program: half an hour
+	@tests/run replicate sources --sources 15 --kills 200
 
 soak-plans: ## more of tests/answers/sql under each of nine settings of the optimizer and of memory, beside InnoDB
 	@TEAK_SQL_TIMEOUT=300 tests/run sql --plans
