@@ -18,6 +18,8 @@ use teak_sql::quoting::quoted_name;
 const CHUNK_BYTES: u64 = 4 << 20;
 /// But so many rows at most.
 const CHUNK_ROWS: u64 = 40_000;
+/// Where rows are longer than was known, a range ends behind so many bytes.
+const TOO_MANY_BYTES: usize = 2 * CHUNK_BYTES as usize;
 /// A table that is read at once may have so many bytes.
 const AT_ONCE_BYTES: u64 = 256 << 20;
 /// So often a table is looked at whose definition changes meanwhile.
@@ -96,8 +98,15 @@ impl From<Failure> for NotRead {
 /// A connection to a source that reads.
 pub struct ChunkReader {
     connection: Connection,
-    /// What was learned of the table that was read last, and its definition.
-    known: Option<(Vec<u8>, Table)>,
+    known: Option<Known>,
+}
+
+/// What was learned of the table that was read last.
+struct Known {
+    definition: Vec<u8>,
+    table: Table,
+    /// How long a row is, about.
+    row_bytes: u64,
 }
 
 impl ChunkReader {
@@ -166,67 +175,76 @@ impl ChunkReader {
         if definition(connection, &name)? != before {
             return Ok(Ok(None));
         }
-        if self.known.as_ref().is_none_or(|(definition, _)| *definition != before) {
+        if self.known.as_ref().is_none_or(|known| known.definition != before) {
             let (database, table) = &request.table.there;
             let Some(found) = tables::one(connection, database, table)? else { return Ok(Ok(None)) };
             if let Some(why) = refusal(&found) {
                 let why = format!("source: `{database}`.`{table}` {why}");
                 return Ok(Err(Failure::Final(why, Status::Usage)));
             }
-            self.known = Some((before, found));
+            let row_bytes = found.bytes.checked_div(found.rows).unwrap_or(0).max(1);
+            self.known = Some(Known { definition: before, table: found, row_bytes });
         }
         Ok(Ok(Some((file, position))))
     }
 
     fn rows(&mut self, request: Request) -> Result<Result<Chunk, Failure>, Error> {
-        let Some((_, table)) = &self.known else {
+        let Some(known) = &mut self.known else {
             return Ok(Err(Failure::Passing("source: rows are read in no snapshot".into())));
         };
-        let name = copying::quoted(&request.table.there);
+        let (table, name) = (&known.table, copying::quoted(&request.table.there));
+        let limit = (CHUNK_BYTES / known.row_bytes).clamp(1, CHUNK_ROWS);
         let leading = leading(table).filter(|_| !request.table.at_once);
-        let each = table.bytes.checked_div(table.rows).unwrap_or(0).max(1);
-        let limit = (CHUNK_BYTES / each).clamp(1, CHUNK_ROWS);
         // Where no two rows have a number, the last of so many rows tells how far they go.
-        let is_unique = table.key.len() == 1 && table.index == "PRIMARY";
-        let (shape, upto) = match leading {
-            Some((_, column, _)) if is_unique => (Shape::by(table, column), None),
-            Some((place, column, is_unsigned)) => {
-                let shape = Shape::by(table, column);
+        let (numbered, several) = match leading {
+            Some(leading) if table.key.len() == 1 && table.index == "PRIMARY" => (Some(leading), None),
+            leading => (None, leading),
+        };
+        if leading.is_none() && table.bytes > AT_ONCE_BYTES {
+            let (database, table) = &request.table.there;
+            let why = format!(
+                "source: `{database}`.`{table}` is large, and has no key that begins with an integer, or refers to itself: \
+                 load it from a dump"
+            );
+            return Ok(Err(Failure::Final(why, Status::Usage)));
+        }
+        let shape = leading.map_or_else(|| Shape::of(table), |(_, column, _)| Shape::by(table, column));
+        let upto = match several {
+            None => None,
+            Some((column, _, is_unsigned)) => {
                 let above = request.above.map(|number| vec![number.to_string().into_bytes()]);
                 let upto = shape.bound(&mut self.connection, &name, above.as_ref(), limit)?;
                 let last = upto.and_then(|key| number(key.first()?));
-                (shape, last.map(|last| Part::UpTo { last, column: place, is_unsigned }))
+                last.map(|last| Part::UpTo { last, column, is_unsigned })
             }
-            None if table.bytes > AT_ONCE_BYTES => {
-                let (database, table) = &request.table.there;
-                let why = format!(
-                    "source: `{database}`.`{table}` is large, and has no key that begins with an integer, or refers to itself: \
-                     load it from a dump"
-                );
-                return Ok(Err(Failure::Final(why, Status::Usage)));
-            }
-            None => (Shape::of(table), None),
         };
         let (is_sequence, rows) = (table.is_sequence, SentRows::default());
         let mut chunk = Chunk { request, upto, shape, is_sequence, rows };
-        let limited = leading.filter(|_| is_unique);
         let mut query = chunk.query(&name);
-        if let Some((_, column, _)) = limited {
-            let order = [b" ORDER BY ", &quoted_name(&column.name)[..], format!(" LIMIT {limit}").as_bytes()]
-                .concat();
-            query.extend_from_slice(&order);
+        if let Some((_, column, _)) = numbered {
+            let limit = format!(" LIMIT {limit}");
+            query.extend_from_slice(
+                &[b" ORDER BY ", &quoted_name(&column.name)[..], limit.as_bytes()].concat(),
+            );
         }
-        let rows = &mut chunk.rows;
+        let (rows, mut sent) = (&mut chunk.rows, 0);
         self.connection.query_each(query, &mut |row| {
-            rows.push(row);
+            sent += 1;
+            if numbered.is_none() || rows.bytes() <= TOO_MANY_BYTES {
+                rows.push(row);
+            }
             Ok(())
         })?;
-        if let Some((place, column, is_unsigned)) = limited.filter(|_| rows.len() as u64 == limit) {
-            let at = chunk.shape.compared().iter().position(|compared| compared.name == column.name);
+        let is_short = sent < limit && rows.len() as u64 == sent;
+        if let Some((column, of, is_unsigned)) = numbered.filter(|_| !is_short) {
+            let at = chunk.shape.compared().iter().position(|compared| compared.name == of.name);
             let last = rows.get(rows.len() - 1).zip(at).and_then(|(row, at)| values(row).nth(at)?.ok()?);
-            let last =
-                last.and_then(number).ok_or_else(|| Error::Protocol("a key that is no number".into()))?;
-            chunk.upto = Some(Part::UpTo { last, column: place, is_unsigned });
+            let last = last.and_then(number);
+            let last = last.ok_or_else(|| Error::Protocol("a key that is no number".into()))?;
+            chunk.upto = Some(Part::UpTo { last, column, is_unsigned });
+        }
+        if let Some(bytes) = rows.bytes().checked_div(rows.len()) {
+            known.row_bytes = (bytes as u64).max(1);
         }
         Ok(Ok(chunk))
     }

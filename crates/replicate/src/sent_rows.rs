@@ -23,6 +23,11 @@ impl SentRows {
         self.ends.len()
     }
 
+    /// How long they are together.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// One of them, if there are so many.
     pub fn get(&self, at: usize) -> Option<&[u8]> {
         let from = if at == 0 { 0 } else { *self.ends.get(at - 1)? };

@@ -24,7 +24,7 @@ SEVERAL = 6
 MANY_ROWS = 20000
 TABLES = [
     "create table one (a int primary key, b int, c varchar(200))", "create table wide (a bigint unsigned, b int, c int, primary key (a, b))", "create table text (a varchar(20) primary key, b int)",
-    "create table bare (a int, b int)", "create table parent (id int primary key, a int)",
+    "create table bare (a int, b int, key (b))", "create table parent (id int primary key, a int)",
     "create table child (id int auto_increment primary key, parent int, foreign key (parent) references parent (id) on delete cascade on update cascade)",
     "create table self (id int primary key, up int, foreign key (up) references self (id) on delete set null)", "create table negative (a smallint primary key, b int)",
     "create table made (id int auto_increment primary key, a int, v int as (a + 1) virtual, s int as (a * 2) stored, i int invisible default 7)", "create sequence sq",
@@ -136,6 +136,16 @@ class Cases(FollowingCases):
         self.at(["insert into co.one values (-1, 1, 'x')"])
         self.follow(name, start='"copy"', databases='["co"]', rename_databases='{ "co" = "s1_co" }')
         self.same(name, "co", "s1_co")
+        check(self.agent.stop() == 0, "no end in order")
+
+    def case_tables_are_copied_into_innodb_too(self):
+        self.made("ci")
+        self.agent.configure({"ci": self.source_keys(start='"copy"', databases='["ci"]')}, engine='"InnoDB"')
+        self.agent.start()
+        self.copied("ci")
+        self.same("ci", "ci")
+        engines = self.target.query("select distinct engine from information_schema.tables where table_schema = 'ci' and table_type = 'BASE TABLE'", database=None)
+        check(engines == (("InnoDB",),), f"{engines}")
         check(self.agent.stop() == 0, "no end in order")
 
     def case_values_of_all_types_are_copied(self):
