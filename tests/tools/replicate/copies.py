@@ -227,6 +227,12 @@ class Cases(FollowingCases):
         changes = ["update t{t} set c = concat(c, 'x') where a between {r} and {r} + 9 limit 20", "delete from t{t} where b = {r}", "insert ignore into t{t} values ({r} % 30000, {s}, 'new')",
                    "update ignore t{t} set b = {s} where b = {r}", "update ignore t{t} set a = {r} % 30000 where b = {u}", "update ignore t{t} set b = b + 1 where a = {r} limit 1"]
         writers = [Writer(self.source, "cs", changes, 0.01, random.Random(choices.random()), lambda pick: {"t": pick(SEVERAL)}) for _ in range(3)]
+        # The source is faster with these than the target, so that the log is behind.
+        writers.append(Writer(self.source, "cs", ["update t0 set c = left(concat(c, 'y'), 1000) where a between {u} and {u} + 500"], 0.0, random.Random(choices.random())))
+        # Values of a unique key change places between rows of the first and of the last range, back and forth.
+        self.at(["use cs", """create procedure swap(x int, y int) begin declare p, q int; select b into p from t1 where a = x for update; select b into q from t1 where a = y for update;
+            update t1 set b = null where a in (x, y); update t1 set b = q where a = x; update t1 set b = p where a = y; end"""])
+        writers.append(Writer(self.source, "cs", ["call swap({x}, {y})"], 0.002, random.Random(choices.random()), lambda pick: {"x": 1 + pick(3), "y": MANY_ROWS - pick(3)}))
         seen = set()
 
         def watch():
