@@ -16,7 +16,7 @@ fn rows(numbers: impl Iterator<Item = u64>) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 impl Bench {
     /// Nodes of the tree.
-    fn nodes(&self) -> usize {
+    pub(super) fn nodes(&self) -> usize {
         let mut count = 0;
         self.each_node(&mut |_| count += 1);
         count
