@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::tree::leaf::LEAF_BYTES;
+use std::sync::atomic::AtomicU64;
 
 const ROWS: u64 = 20_000;
 
@@ -141,7 +142,7 @@ fn threads_find_what_they_have_written_whatever_leaves_memory_meanwhile() {
     bench.commit(&(0..ROWS).map(|n| (key(n), Some(vec![0; 60]))).collect::<Vec<_>>());
     bench.checkpoint().unwrap();
     bench.evict_pages();
-    let (over, gone) = (AtomicBool::new(false), std::sync::atomic::AtomicU64::new(0));
+    let (over, gone, done) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     let (tree, context) = (bench.tree.clone(), bench.context.clone());
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -157,7 +158,7 @@ fn threads_find_what_they_have_written_whatever_leaves_memory_meanwhile() {
             }
         });
         for writer in 0..2u64 {
-            let (tree, context, over) = (&tree, &context, &over);
+            let (tree, context, over, done) = (&tree, &context, &over, &done);
             scope.spawn(move || {
                 let mut random = Random(writer + 77);
                 let mut cursor = TreeCursor::new(tree.clone());
@@ -174,6 +175,7 @@ fn threads_find_what_they_have_written_whatever_leaves_memory_meanwhile() {
                         context.clock.publish(&status);
                         own.insert(n, byte);
                     }
+                    done.fetch_add(1, Ordering::SeqCst);
                     let snapshot = context.clock.snapshot(writer);
                     let reader = Reader::at(snapshot.timestamp());
                     assert!(cursor.get(&reader, &key(n)).unwrap(), "row {n}");
@@ -190,10 +192,11 @@ fn threads_find_what_they_have_written_whatever_leaves_memory_meanwhile() {
                 }
             });
         }
-        let began = std::time::Instant::now();
-        while began.elapsed() < std::time::Duration::from_secs(4) {
+        for round in 1..100 {
             bench.checkpoint();
-            std::thread::sleep(std::time::Duration::from_millis(30));
+            while done.load(Ordering::SeqCst) < round * 300 {
+                std::thread::yield_now();
+            }
         }
         over.store(true, Ordering::SeqCst);
     });
