@@ -19,6 +19,8 @@ use teak_console::terminal;
 /// Of the database, before digits.
 const PREFIX: &str = "teak_convert_trial_";
 const PATIENCE_SECONDS: u32 = 5;
+/// Error of DROP DATABASE: there is something in the directory that the server does not know.
+const NOT_EMPTY: u16 = 1010;
 const COMMENT: &str = "empty copies of tables, made by teak convert";
 /// So many rows are copied to find out how fast that goes; fewer than the second number tell nothing.
 const SAMPLE: u64 = 50_000;
@@ -153,10 +155,22 @@ fn remove_ended(connection: &mut Connection, patience: u32) -> Result<(), Error>
     for name in connection.query(asked)?.into_iter().flatten().flatten() {
         let name = String::from_utf8_lossy(&name).into_owned();
         let is_free = connection.value(format!("SELECT GET_LOCK('{name}', {patience})"))?;
-        if is_free.as_deref() == Some("1") && remove(connection, &name)? {
-            terminal::message(&format!(
-                "teak: {name}, the empty copies of a run that was killed, is removed"
-            ));
+        if is_free.as_deref() != Some("1") {
+            continue;
+        }
+        let what = format!("teak: {name}, the empty copies of a run that was killed,");
+        match remove(connection, &name) {
+            Ok(true) => terminal::message(&format!("{what} is removed")),
+            Ok(false) => {}
+            // A server that is killed in CREATE TABLE ... PARTITION BY may forget the list of partitions.
+            Err(error) if error.code() == Some(NOT_EMPTY) => {
+                if patience > 0 {
+                    terminal::message(&format!(
+                        "{what} stays, as the server has forgotten a file in its directory, which may go: {error}"
+                    ));
+                }
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok(())

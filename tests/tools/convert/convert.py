@@ -391,6 +391,17 @@ class Tests:
         self.run(f"CREATE DATABASE {trial}")
         self.teak("shop", "--to=innodb")
         check(not self.run("SHOW DATABASES LIKE 'teak\\_%'"), "a database without anything in it is left")
+        # And of a server that is killed while it makes a table with partitions: a file that it does not know.
+        self.run(f"CREATE DATABASE {trial} COMMENT '{TRIAL}'")
+        forgotten = os.path.join(self.server.data, trial, "t8.par")
+        with open(forgotten, "wb"):
+            pass
+        for target in ("teak", "innodb"):
+            text = self.teak("shop", f"--to={target}")
+            check(f"{trial}, the empty copies of a run that was killed, stays" in text, text)
+        os.remove(forgotten)
+        self.teak("shop", "--to=innodb")
+        check(not self.run("SHOW DATABASES LIKE 'teak\\_%'"), "a database whose file is gone is left")
         # And of a removal that is killed while it waits for a table.
         self.run(f"CREATE DATABASE {trial} COMMENT '{TRIAL}'", f"CREATE TABLE {trial}.t0 (a INT) ENGINE=InnoDB")
         reader = self.server.connect(database=trial)
