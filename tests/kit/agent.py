@@ -134,6 +134,21 @@ def expect_same(source, target, database, renamed=None):
     return rows
 
 
+def beside(writers, work):
+    """Does `work` while threads write, each of which has `stopped`, and its `trouble`, in the end."""
+    for writer in writers:
+        writer.start()
+    try:
+        work()
+    finally:
+        for writer in writers:
+            writer.stopped.set()
+        for writer in writers:
+            writer.join()
+    troubles = [writer.trouble for writer in writers if writer.trouble]
+    check(not troubles, f"{troubles}")
+
+
 class FollowingCases:
     """Cases with two sources and a target. Each has databases of its own, and a source of its own name."""
 

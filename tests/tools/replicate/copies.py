@@ -13,7 +13,7 @@ import time
 
 import pymysql
 
-from kit.agent import SOURCE_OPTIONS, TARGET_OPTIONS, FollowingCases, expect_same, run_cases
+from kit.agent import SOURCE_OPTIONS, TARGET_OPTIONS, FollowingCases, beside, expect_same, run_cases
 from kit.cases import check
 from kit.columns import COLUMNS
 from kit.options import seed
@@ -112,19 +112,6 @@ class Cases(FollowingCases):
         writers = [Writer(self.source, database, CHANGES, 0.01, random.Random(choices.random())) for _ in range(2)]
         return writers + [Writer(self.source, database, DEFINITIONS, 0.3, random.Random(choices.random()))]
 
-    def beside(self, writers, work):
-        for writer in writers:
-            writer.start()
-        try:
-            work()
-        finally:
-            for writer in writers:
-                writer.stopped.set()
-            for writer in writers:
-                writer.join()
-        troubles = [writer.trouble for writer in writers if writer.trouble]
-        check(not troubles, f"{troubles}")
-
     def case_tables_are_copied(self):
         self.made("co")
         name = self.follow(start='"copy"', databases='["co"]', rename_databases='{ "co" = "s1_co" }')
@@ -183,7 +170,7 @@ class Cases(FollowingCases):
                 self.agent.start()
             time.sleep(1)
         name = None
-        self.beside(self.writers("cw", choices), work)
+        beside(self.writers("cw", choices), work)
         self.copied(name)
         print(f"        {self.same(name, 'cw')} rows", flush=True)
         check(self.agent.stop() == 0, "no end in order")
@@ -251,7 +238,7 @@ class Cases(FollowingCases):
         watcher = threading.Thread(target=watch)
         watcher.start()
         try:
-            self.beside(writers, work)
+            beside(writers, work)
             self.copied("cs")
         finally:
             watched.set()

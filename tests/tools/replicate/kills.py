@@ -46,6 +46,17 @@ IMPOSSIBLE = "Failing assertion: tail.trx_no <= last_trx_no"
 CONFLICTS = (1020, 1062, 1205, 1213, 1452)
 
 
+def start_again(server, options):
+    """Starts a server, again if InnoDB of 10.11.18 ends it: its purge now and then finds a recovered transaction that it holds for impossible."""
+    for _ in range(5):
+        try:
+            server.start(options)
+            return
+        except RuntimeError:
+            if IMPOSSIBLE not in server.log_end(200):
+                raise
+
+
 def rolled_back(connection):
     """Whether the connection could be used for that."""
     try:
@@ -270,14 +281,7 @@ class Cases:
             self.target.start(TARGET_OPTIONS)
 
     def start_source(self):
-        """Starts it, again if InnoDB of 10.11.18 ends it: its purge now and then finds a recovered transaction that it holds for impossible."""
-        for _ in range(5):
-            try:
-                self.source.start(self.source_options)
-                return
-            except RuntimeError:
-                if IMPOSSIBLE not in self.source.log_end(200):
-                    raise
+        start_again(self.source, self.source_options)
 
     def end(self):
         self.agent.kill()

@@ -13,12 +13,12 @@ import shutil
 import sys
 import time
 
-from kit.agent import SOURCE_OPTIONS, TARGET_OPTIONS, Agent, expect_same
+from kit.agent import SOURCE_OPTIONS, TARGET_OPTIONS, Agent, beside, expect_same
 from kit.cases import carry_out, check
 from kit.columns import COLUMNS
 from kit.options import parser, seed
 from kit.server import Server, free_port
-from kills import IMPOSSIBLE, Definer, Writer, setup
+from kills import Definer, Writer, setup, start_again
 
 SOME = 10  # columns of a table of random types
 DOMAINS = 3
@@ -94,14 +94,7 @@ class Source:
         return writers
 
     def start(self):
-        """Again if InnoDB of 10.11.18 ends it: its purge now and then finds a recovered transaction that it holds for impossible."""
-        for _ in range(5):
-            try:
-                self.server.start(self.options)
-                return
-            except RuntimeError:
-                if IMPOSSIBLE not in self.server.log_end(200):
-                    raise
+        start_again(self.server, self.options)
 
 
 class Cases:
@@ -163,24 +156,18 @@ class Cases:
             cursor.execute("insert into ledger values (99, 1)")
         connection.close()
 
+    def kill_all(self):
+        """One after the other, and again."""
+        for kill in range(self.arguments.kills):
+            time.sleep(self.random.choice([0.1, 0.5, 1.5]) * (0.5 + self.random.random()))
+            self.kill(("agent", "source", "target")[kill % 3])
+            if kill == self.arguments.kills // 2:
+                self.write_a_statement()
+
     def case_all_sources_are_followed_whatever_is_killed(self):
         self.begin()
         writers = [writer for source in self.sources for writer in source.writers()]
-        for writer in writers:
-            writer.start()
-        try:
-            for kill in range(self.arguments.kills):
-                time.sleep(self.random.choice([0.1, 0.5, 1.5]) * (0.5 + self.random.random()))
-                self.kill(("agent", "source", "target")[kill % 3])
-                if kill == self.arguments.kills // 2:
-                    self.write_a_statement()
-        finally:
-            for writer in writers:
-                writer.stopped.set()
-            for writer in writers:
-                writer.join()
-        troubles = [writer.trouble for writer in writers if writer.trouble]
-        check(not troubles, f"{troubles}")
+        beside(writers, self.kill_all)
         followed = [source for source in self.sources if source.kind != "statements"]
         if len(followed) < len(self.sources):
             self.agent.until(lambda: "s3: stopped: " in self.agent.says() and "binlog_format must be ROW" in self.agent.says(), "that a source stops for a statement")

@@ -187,6 +187,11 @@ impl AreaAllocator {
         if offset + bytes < end {
             self.areas.insert(offset + bytes, end);
         }
+        self.give(offset, bytes);
+    }
+
+    /// A free range that is in no area any more is one of blocks.
+    fn give(&mut self, offset: u64, bytes: u64) {
         let moved = self.small.take(offset, bytes) && self.blocks.release(offset, bytes);
         debug_assert!(moved, "{bytes} bytes at {offset} were free in an area");
     }
@@ -208,10 +213,7 @@ impl AreaAllocator {
     fn dissolve(&mut self, start: u64, end: u64) {
         self.areas.remove(&start);
         let free: Vec<(u64, u64)> = self.small.ranges_in(start, end).collect();
-        for (offset, bytes) in free {
-            let moved = self.small.take(offset, bytes) && self.blocks.release(offset, bytes);
-            debug_assert!(moved, "{bytes} bytes at {offset} were free in an area");
-        }
+        free.into_iter().for_each(|(offset, bytes)| self.give(offset, bytes));
     }
 
     /// Drops the free range at the end, if there is one, and returns the new end.

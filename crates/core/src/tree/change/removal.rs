@@ -9,9 +9,8 @@
 use super::structure::{mark_changed, mark_dirty, Path, Structure};
 use super::trunk::Trunk;
 use super::vacancy::Towards;
-use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::{InnerView, Node};
-use crate::tree::leaf::{Archive, Base, Latched, Leaf, LeafView};
+use crate::tree::leaf::{Latched, Leaf, LeafView};
 use crate::Result;
 use std::sync::Arc;
 
@@ -104,14 +103,7 @@ impl Trunk {
         entries.remove(*at);
         inner.publish(InnerView::new(&entries));
         mark_dirty(path);
-        let nothing = LeafView {
-            base: Base::Loaded(self.shared.no_rows.clone()),
-            delta: Changes::Live(self.shared.no_delta.clone()),
-            history: Archive::Empty,
-            dead: true,
-            ..(*view).clone()
-        };
-        leaf.publish(state, nothing);
+        leaf.leave(state);
         self.shared.size.count_image(state.copies.durable(), None);
         state.copies.forget_ahead();
         structure.loose.retire(state.copies.retire());

@@ -97,20 +97,21 @@ impl Leaf {
 
     /// Whether it is worth the latch to ask for it.
     pub(in crate::tree) fn seems_at_rest(&self) -> bool {
+        // Most of those that are not have a mark.
+        if !self.marks.are_none() || !self.vacancy.is_occupied() {
+            return false;
+        }
         let view = self.view();
         let is_whole = !view.dead && view.birth.is_none() && view.history.is_empty();
-        is_whole
-            && matches!(view.base, Base::Stored(_))
-            && view.delta.newest().is_empty()
-            && self.marks.are_none()
-            && self.vacancy.is_occupied()
+        is_whole && matches!(view.base, Base::Stored(_)) && view.delta.newest().is_empty()
     }
 
-    /// The leaf, which is at rest, is going to be another object: this one is dead.
+    /// The leaf is dead: it leaves the tree, or memory, where another object will stand for it.
     pub(in crate::tree) fn leave(&self, state: &mut LeafState) {
         let nothing = LeafView {
             base: Base::Loaded(self.shared.no_rows.clone()),
             delta: Changes::Live(self.shared.no_delta.clone()),
+            history: Archive::Empty,
             dead: true,
             ..(*self.view()).clone()
         };

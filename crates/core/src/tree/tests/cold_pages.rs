@@ -34,6 +34,17 @@ impl Bench {
     }
 }
 
+/// Has leaves leave memory; no page is read for it.
+pub(super) fn evict_nodes(tree: &Tree) {
+    let mut nodes = vec![tree.root.load_full()];
+    while let Some(node) = nodes.pop() {
+        node.evict().unwrap();
+        if let Node::Inner(inner) = &*node {
+            nodes.extend(inner.loaded().iter().flat_map(|view| view.children.clone()));
+        }
+    }
+}
+
 /// A tree of some 2,500 leaves in pages of eight, all of it in the file.
 fn stored() -> Bench {
     let mut bench = Bench::with_blocks(64 << 20, 1024);
@@ -147,13 +158,7 @@ fn threads_find_what_they_have_written_whatever_leaves_memory_meanwhile() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::SeqCst) {
-                let mut nodes = vec![tree.root.load_full()];
-                while let Some(node) = nodes.pop() {
-                    node.evict().unwrap();
-                    if let Node::Inner(inner) = &*node {
-                        nodes.extend(inner.loaded().iter().flat_map(|view| view.children.clone()));
-                    }
-                }
+                evict_nodes(&tree);
                 gone.fetch_add(tree.evict().unwrap(), Ordering::SeqCst);
             }
         });

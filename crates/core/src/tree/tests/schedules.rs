@@ -146,13 +146,7 @@ fn evict(tree: &Arc<Tree>, done: &Done) {
 
 /// Has leaves, and then pages, leave memory; none is read for it.
 fn evict_what_is_there(tree: &Arc<Tree>) {
-    let mut nodes = vec![tree.root.load_full()];
-    while let Some(node) = nodes.pop() {
-        node.evict().unwrap();
-        if let Node::Inner(inner) = &*node {
-            nodes.extend(inner.loaded().iter().flat_map(|view| view.children.clone()));
-        }
-    }
+    cold_pages::evict_nodes(tree);
     // The first visit only forgets who has come by.
     let gone = tree.evict().unwrap() + tree.evict().unwrap();
     // Relaxed: as in `merge`.
