@@ -150,6 +150,12 @@ impl<T: Clone> ArcSwapAny<T> {
     }
 }
 
+impl<T> ArcSwapAny<T> {
+    pub fn new(value: T) -> Self {
+        ArcSwapAny { here: Mutex::new(value) }
+    }
+}
+
 impl<T> ArcSwapAny<Arc<T>> {
     pub fn from_pointee(value: T) -> Self {
         ArcSwapAny { here: Mutex::new(Arc::new(value)) }

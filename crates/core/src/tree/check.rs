@@ -113,7 +113,7 @@ impl Tree {
                 return Ok(Place::Damaged(high));
             }
             level = Some(inner.level);
-            let view = inner.view(&self.shared).map(|view| view.clone());
+            let view = inner.view().map(|view| view.clone());
             let Some(Some(view)) = findings.absorb(Some(self.shared.id), view)? else {
                 return Ok(Place::Damaged(high));
             };
@@ -124,10 +124,10 @@ impl Tree {
             all_occupied &= inner.vacancy.is_occupied();
             low.clear();
             view.keys.key_into(at, &mut low);
-            if at + 1 < view.children.len() {
+            if at + 1 < view.len() {
                 view.keys.key_into(at + 1, high.get_or_insert_default());
             }
-            node = view.children[at].clone();
+            node = view.child(at).clone();
         }
         let Some(leaf) = node.leaf() else { return Ok(Place::Damaged(high)) };
         findings.expect(level.is_none_or(|above| above == 1), || {
@@ -160,7 +160,7 @@ impl Tree {
         findings: &mut Findings,
     ) {
         let fault = |detail| self.finding(detail).of_key(low);
-        let (count, children) = (view.keys.len(), view.children.len());
+        let (count, children) = (view.keys.len(), view.len());
         if count != children || count == 0 {
             return findings.add(fault("an inner node with another number of keys than of children"));
         }
@@ -175,7 +175,7 @@ impl Tree {
             view.keys.compare(i - 1, &key).is_lt()
         });
         findings.expect(ascends, || fault("children of an inner node do not ascend"));
-        let has_occupied = view.children.iter().any(|child| child.vacancy().is_occupied());
+        let has_occupied = view.made().any(|child| child.is_none_or(|child| child.vacancy().is_occupied()));
         findings.expect(occupied || !has_occupied, || {
             fault("readers pass by an inner node that has something below it")
         });

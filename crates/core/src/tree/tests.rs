@@ -152,7 +152,8 @@ impl Bench {
         while let Some(node) = nodes.pop() {
             visit(&node);
             if let Node::Inner(inner) = &*node {
-                let children = inner.view(&self.tree.shared).unwrap().as_ref().unwrap().children.clone();
+                let children =
+                    inner.view().unwrap().as_ref().unwrap().children().cloned().collect::<Vec<_>>();
                 nodes.extend(children.into_iter().rev());
             }
         }
@@ -168,7 +169,7 @@ impl Bench {
 
     /// Has all leaves give their memory back, as far as they can.
     fn evict_all(&self) {
-        self.each_leaf(&mut |node, _| _ = node.evict().unwrap());
+        cold_pages::evict_nodes(&self.tree);
     }
 
     /// Bytes of the file that are in use.
@@ -587,8 +588,8 @@ fn leaves_read_from_disk_share_the_bound_between_them() {
     let root = bench.checkpoint().unwrap();
     bench.reopen(root);
     let Node::Inner(inner) = &*bench.tree.root.load_full() else { panic!("one leaf only") };
-    let page = inner.view(&bench.tree.shared).unwrap().as_ref().unwrap().clone();
-    let views: Vec<_> = page.children.iter().map(|child| child.leaf().unwrap().view()).collect();
+    let page = inner.view().unwrap().as_ref().unwrap().clone();
+    let views: Vec<_> = page.children().map(|child| child.leaf().unwrap().view()).collect();
     assert!(views.len() > 5);
     assert!(views.windows(2).all(|pair| pair[0].high.as_ref().unwrap().is_shared_with(&pair[1].low)));
     assert!(views[views.len() - 1].high.is_none());

@@ -167,7 +167,9 @@ impl Trunk {
             merge => return Ok(merge),
         }
         let next = self.path_to(&leaf.view().low)?.pop().and_then(|(parent, at)| match &*parent {
-            Node::Inner(inner) => inner.loaded()?.children.get(at + 1).cloned(),
+            Node::Inner(inner) => {
+                inner.loaded().filter(|view| at + 1 < view.len()).map(|view| view.child(at + 1).clone())
+            }
             Node::Leaf(_) => None,
         });
         match next.as_ref().and_then(|next| Some((next, next.leaf()?))) {

@@ -176,11 +176,11 @@ impl Trunk {
             let path = self.path_to(&leaf.view().low)?;
             let Some((parent, at)) = path.last() else { return Ok(Behind::Nothing) };
             let Some(view) = children(parent) else { return Ok(Behind::Nothing) };
-            if leaf.view().dead || !Arc::ptr_eq(&view.children[*at], node) {
+            if leaf.view().dead || !Arc::ptr_eq(view.child(*at), node) {
                 return Ok(Behind::Moved);
             }
-            if let Some(next) = view.children.get(at + 1) {
-                return Ok(Behind::Leaf(next.clone()));
+            if at + 1 < view.len() {
+                return Ok(Behind::Leaf(view.child(at + 1).clone()));
             }
             match self.pull_children(&mut structure, &path)? {
                 Pulled::Some => {}
@@ -195,7 +195,7 @@ impl Trunk {
     /// before, and they know what they hold.
     fn pull_children(&self, structure: &mut Structure, path: &Path) -> Result<Pulled> {
         let has_more =
-            |(node, at): &(Arc<Node>, usize)| children(node).is_some_and(|view| at + 1 < view.children.len());
+            |(node, at): &(Arc<Node>, usize)| children(node).is_some_and(|view| at + 1 < view.len());
         let Some(fork) = path.iter().rposition(has_more) else { return Ok(Pulled::None) };
         let (Some((left, _)), (above, at)) = (path.get(fork + 1), &path[fork]) else {
             return Ok(Pulled::None);
@@ -203,12 +203,12 @@ impl Trunk {
         let (Some(above_view), Some(left_view)) = (children(above), children(left)) else {
             return Ok(Pulled::None);
         };
-        let right = &above_view.children[at + 1];
+        let right = above_view.child(at + 1);
         let (Node::Inner(above), Node::Inner(left), Node::Inner(right)) = (&**above, &**left, &**right)
         else {
             return Ok(Pulled::None);
         };
-        let Some(right_view) = right.view(&self.shared)?.clone() else { return Ok(Pulled::None) };
+        let Some(right_view) = right.view()?.clone() else { return Ok(Pulled::None) };
         let mut entries = left_view.entries();
         let mut rest = right_view.entries();
         let room = self.shared.filled_children().saturating_sub(entries.len());

@@ -51,14 +51,14 @@ impl Trunk {
             Node::Inner(inner) => inner.image.lock().pending.is_none(),
             Node::Leaf(_) => false,
         };
-        let branches = |(node, _): &(Arc<Node>, usize)| children(node).is_some_and(|c| c.children.len() > 1);
+        let branches = |(node, _): &(Arc<Node>, usize)| children(node).is_some_and(|view| view.len() > 1);
         let Some(fork) = path.iter().rposition(branches) else { return Ok(None) };
         let chain = path.split_off(fork + 1);
         let Some((parent, at)) = path.pop() else { return Ok(None) };
         let Some(parent_view) = children(&parent) else { return Ok(None) };
         let is_found = match chain.last() {
-            Some((last, at)) => children(last).is_some_and(|view| Arc::ptr_eq(&view.children[*at], node)),
-            None => Arc::ptr_eq(&parent_view.children[at], node),
+            Some((last, at)) => children(last).is_some_and(|view| Arc::ptr_eq(view.child(*at), node)),
+            None => Arc::ptr_eq(parent_view.child(at), node),
         };
         if !is_found
             || structure.checkpointing
@@ -67,7 +67,7 @@ impl Trunk {
         {
             return Ok(None);
         }
-        let sibling = parent_view.children[if at > 0 { at - 1 } else { 1 }].clone();
+        let sibling = parent_view.child(if at > 0 { at - 1 } else { 1 }).clone();
         let (spine, heir) = self.edge(sibling, if at > 0 { Towards::Greater } else { Towards::Lesser })?;
         Ok(heir.leaf().is_some().then_some(Departure { path, parent, at, chain, spine, heir }))
     }
@@ -120,12 +120,13 @@ impl Trunk {
         let mut spine = Vec::new();
         loop {
             let Node::Inner(inner) = &*node else { return Ok((spine, node)) };
-            let view = inner.view(&self.shared)?;
-            let outermost = view.as_ref().and_then(|view| match towards {
-                Towards::Greater => view.children.last().cloned(),
-                Towards::Lesser => view.children.first().cloned(),
-            });
-            let Some(child) = outermost else { return Ok((spine, node)) };
+            let view = inner.view()?;
+            let Some(view) = view.as_ref() else { return Ok((spine, node)) };
+            let outermost = match towards {
+                Towards::Greater => view.len() - 1,
+                Towards::Lesser => 0,
+            };
+            let child = view.child(outermost).clone();
             spine.push(std::mem::replace(&mut node, child));
         }
     }

@@ -11,18 +11,16 @@ use super::waiting::Turn;
 use crate::cache::Evictable;
 use crate::tree::leaf::care::Care;
 use crate::tree::leaf::changes::Changes;
-use crate::tree::leaf::LEAF_BYTES;
 use crate::Result;
 use std::sync::Arc;
 
 impl Trunk {
-    /// Makes a tree in memory known to the budget that its leaves are charged to, and any other to the clock.
+    /// Makes a tree in memory known to the budget that its leaves are charged to.
     pub(super) fn enter_budget(self: &Arc<Trunk>) {
         if self.is_in_memory() {
             let entry: Arc<dyn Evictable> = self.clone();
             self.shared.context.cache.register(Arc::downgrade(&entry));
         }
-        self.enter_clock();
     }
 
     /// Consolidates the leaves that were written to since the last time. Those with undecided changes wait for the
@@ -52,16 +50,13 @@ impl Trunk {
     }
 }
 
-/// As an entry of its budget a tree in memory gives up what nobody needs, and any other tree pages that nobody uses.
+/// As an entry of its budget a tree in memory gives up what nobody needs.
 impl Evictable for Trunk {
     fn touched(&self) -> bool {
         false
     }
 
     fn evict(&self) -> Result<u64> {
-        if !self.is_in_memory() {
-            return Ok(self.evict_pages());
-        }
         let cache = &self.shared.context.cache;
         let before = cache.used();
         let result = self.settle().and(self.retire_spent()).and(self.collect_history());
@@ -70,9 +65,6 @@ impl Evictable for Trunk {
     }
 
     fn resident(&self) -> u64 {
-        if !self.is_in_memory() {
-            return LEAF_BYTES as u64;
-        }
         let cares = [Care::Write, Care::Retire, Care::Collect, Care::Remove, Care::Merge];
         u64::from(cares.into_iter().any(|care| self.waits(care)))
     }

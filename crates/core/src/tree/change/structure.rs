@@ -214,10 +214,10 @@ impl Trunk {
         let mut node = self.root.load_full();
         loop {
             let Node::Inner(inner) = &*node else { return Ok((path, node)) };
-            let view = inner.view(&self.shared)?;
+            let view = inner.view()?;
             let Some(view) = view.clone() else { return Ok((path, node)) };
             let at = view.child_for(key);
-            let child = view.children[at].clone();
+            let child = view.child(at).clone();
             path.push((node.clone(), at));
             node = child;
         }
@@ -237,7 +237,7 @@ impl Trunk {
         };
         let Node::Inner(inner) = &*parent else { return };
         let Some(view) = inner.loaded() else { return };
-        if view.children.len() + children.len() <= self.shared.most_children() {
+        if view.len() + children.len() <= self.shared.most_children() {
             inner.publish(view.with_children_behind(at, children));
             return;
         }
@@ -249,10 +249,7 @@ impl Trunk {
         let keep = if at_end { filled } else { entries.len() / 2 };
         let right: Vec<_> = entries[keep..]
             .chunks(filled)
-            .map(|part| {
-                let node = Node::Inner(Inner::new(inner.level, InnerView::new(part)));
-                (part[0].0.clone(), Arc::new(node))
-            })
+            .map(|part| (part[0].0.clone(), Inner::node(&self.shared, inner.level, InnerView::new(part))))
             .collect();
         self.insert_children(path, &parent, &right);
         entries.truncate(keep);
@@ -267,8 +264,7 @@ impl Trunk {
         };
         let mut entries = vec![(Vec::new(), left.clone())];
         entries.extend(children.iter().cloned());
-        self.root.store(Arc::new(Node::Inner(Inner::new(level, InnerView::new(&entries)))));
-        self.enter_clock();
+        self.root.store(Inner::node(&self.shared, level, InnerView::new(&entries)));
     }
 }
 

@@ -6,10 +6,9 @@ use super::waiting::{Attention, Waiting};
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::options::TreeSpec;
 use crate::store::Space;
-use crate::sync::atomic::AtomicBool;
-use crate::sync::{ArcSwap, Held, Mutex};
+use crate::sync::{ArcSwap, Held};
 use crate::tree::leaf::care::{Care, Marks};
-use crate::tree::leaf::node::{InnerView, LeafRef, Node};
+use crate::tree::leaf::node::{InnerView, LeafRef, Node, Pages};
 use crate::tree::leaf::shared::TreeShared;
 use crate::tree::leaf::watched::Watched;
 use crate::tree::leaf::{Latched, LeafView};
@@ -32,29 +31,30 @@ pub struct Trunk {
     pub(super) waiting: Waiting,
     /// For what there are some, as the lists of [`Attention`] have it.
     pub(super) marks: Marks,
-    /// Whether the clock of the cache knows it, for its pages.
-    pub(super) is_in_clock: AtomicBool,
-    /// Where the clock's next visit to its pages begins.
-    pub(super) hand: Mutex<Vec<u8>>,
     /// Why nobody writes to it any more.
     closed: OnceLock<Error>,
 }
 
 impl Trunk {
-    pub(in crate::tree) fn new(shared: Arc<TreeShared>, root: Node, attention: Arc<Attention>) -> Arc<Trunk> {
+    pub(in crate::tree) fn new(
+        shared: Arc<TreeShared>,
+        root: Arc<Node>,
+        attention: Arc<Attention>,
+    ) -> Arc<Trunk> {
         let trunk = Arc::new_cyclic(|me| Trunk {
             shared,
-            root: ArcSwap::from_pointee(root),
+            root: ArcSwap::new(root),
             structure: Watched::default(),
             changes: StructureCount::default(),
             me: me.clone(),
             attention,
             waiting: Waiting::default(),
             marks: Marks::default(),
-            is_in_clock: AtomicBool::new(false),
-            hand: Mutex::default(),
             closed: OnceLock::new(),
         });
+        let pages: Weak<dyn Pages> = trunk.me.clone();
+        debug_assert!(trunk.shared.pages.get().is_none(), "two trees of one file");
+        let _ = trunk.shared.pages.set(pages);
         trunk.enter_budget();
         trunk
     }
@@ -160,7 +160,7 @@ impl Trunk {
     /// The leaf that is responsible for `key`, or was a moment ago.
     #[inline]
     pub(crate) fn find_leaf(&self, key: &[u8]) -> Result<Arc<Node>> {
-        descend(&self.root.load(), &self.shared, &|view| view.child_for(key))
+        descend(&self.root.load(), &|view| view.child_for(key))
     }
 
     /// The leaf that holds `key`, and its view that says so.
@@ -179,12 +179,12 @@ impl Trunk {
     /// The same, of which is known that it is below `node`.
     #[inline]
     pub(crate) fn find_leaf_below(&self, node: &Arc<Node>, key: &[u8]) -> Result<Arc<Node>> {
-        descend(node, &self.shared, &|view| view.child_for(key))
+        descend(node, &|view| view.child_for(key))
     }
 
     /// The leaf that is responsible for the keys just before `key`.
     pub(crate) fn find_leaf_before(&self, key: &[u8]) -> Result<Arc<Node>> {
-        descend(&self.root.load(), &self.shared, &|view| view.child_before(key))
+        descend(&self.root.load(), &|view| view.child_before(key))
     }
 
     /// A descent led to a leaf that is not the right one: an error if the structure has not changed since `moment`,
@@ -201,7 +201,7 @@ impl Trunk {
     }
 
     pub(crate) fn last_leaf(&self) -> Result<Arc<Node>> {
-        descend(&self.root.load(), &self.shared, &|view| view.children.len() - 1)
+        descend(&self.root.load(), &|view| view.len() - 1)
     }
 
     /// Whether another transaction committed a change of `key` after `snapshot`.
@@ -251,11 +251,7 @@ thread_local! {
     pub(crate) static DESCENTS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-fn descend(
-    node: &Arc<Node>,
-    shared: &Arc<TreeShared>,
-    choose: &impl Fn(&InnerView) -> usize,
-) -> Result<Arc<Node>> {
+fn descend(node: &Arc<Node>, choose: &impl Fn(&InnerView) -> usize) -> Result<Arc<Node>> {
     match &**node {
         Node::Leaf(_) => {
             #[cfg(test)]
@@ -263,11 +259,9 @@ fn descend(
             Ok(node.clone())
         }
         Node::Inner(inner) => {
-            let view = inner.view(shared)?;
-            let Some(view) = view.as_ref() else {
-                return Err(Error::corrupt(shared.space.path(), 0, "an inner node without content"));
-            };
-            descend(&view.children[choose(view)], shared, choose)
+            let view = inner.view()?;
+            let Some(view) = view.as_ref() else { return Ok(node.clone()) };
+            descend(view.child(choose(view)), choose)
         }
     }
 }

@@ -76,7 +76,7 @@ pub(in crate::tree) fn children_towards<'a>(
     towards: Towards,
     bound: Option<&'a [u8]>,
 ) -> impl Iterator<Item = (&'a Arc<Node>, Option<&'a [u8]>)> {
-    let last = view.children.len() - 1;
+    let last = view.len() - 1;
     let from = match (towards, bound) {
         (Towards::Greater, Some(bound)) => view.child_for(bound),
         (Towards::Greater, None) => 0,
@@ -90,7 +90,7 @@ pub(in crate::tree) fn children_towards<'a>(
             Towards::Greater => (at < last).then_some(at + 1),
             Towards::Lesser => at.checked_sub(1),
         };
-        Some((&view.children[at], bound.filter(|_| at == from)))
+        Some((view.child(at), bound.filter(|_| at == from)))
     })
 }
 
@@ -120,7 +120,7 @@ impl Trunk {
         snapshot: Timestamp,
     ) -> Result<Option<Arc<Node>>> {
         let Node::Inner(inner) = &**node else { return Ok(Some(node.clone())) };
-        let view = inner.view(&self.shared)?;
+        let view = inner.view()?;
         let Some(view) = view.as_ref() else { return Ok(None) };
         for (child, bound) in children_towards(view, towards, bound) {
             if !child.vacancy().is_vacant_for(snapshot) {
@@ -196,7 +196,7 @@ impl Trunk {
         for (above, _) in path.iter().rev() {
             let Node::Inner(inner) = &**above else { continue };
             let Some(view) = inner.loaded() else { break };
-            inner.vacancy.follow(&view.children);
+            inner.vacancy.follow(&view);
             if inner.vacancy.is_occupied() {
                 break;
             }

@@ -72,7 +72,6 @@ impl Ticket {
 
 struct Job {
     node: Arc<Node>,
-    shared: Arc<TreeShared>,
     ticket: Arc<Ticket>,
 }
 
@@ -219,7 +218,7 @@ impl Job {
         match &*self.node {
             Node::Leaf(leaf) => leaf.read_listed(&self.node, &self.ticket),
             // Whoever comes to the page gets the error.
-            Node::Inner(page) if !self.ticket.is_cancelled() => drop(page.view(&self.shared)),
+            Node::Inner(page) if !self.ticket.is_cancelled() => drop(page.view()),
             Node::Inner(_) => {}
         }
     }
@@ -232,8 +231,8 @@ impl Job {
 }
 
 /// Lists an inner page, whose children are not known yet.
-pub(in crate::tree) fn list_page(node: &Arc<Node>, shared: &Arc<TreeShared>, ticket: &Arc<Ticket>) {
-    shared.context.ahead.list(Job { node: node.clone(), shared: shared.clone(), ticket: ticket.clone() });
+pub(in crate::tree) fn list_page(node: &Arc<Node>, shared: &TreeShared, ticket: &Arc<Ticket>) {
+    shared.context.ahead.list(Job { node: node.clone(), ticket: ticket.clone() });
 }
 
 impl Leaf {
@@ -260,7 +259,7 @@ impl Leaf {
             context.ahead.release(self.guess_bytes());
             return true;
         }
-        let job = Job { node: node.clone(), shared: self.shared.clone(), ticket: ticket.clone() };
+        let job = Job { node: node.clone(), ticket: ticket.clone() };
         let listed = context.ahead.list(job);
         if !listed {
             self.take_back();

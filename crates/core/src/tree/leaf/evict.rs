@@ -20,25 +20,37 @@ const SMALL_HISTORY_BYTES: usize = 1 << 10;
 
 impl Evictable for Node {
     fn touched(&self) -> bool {
-        self.leaf().is_some_and(|leaf| {
-            let touched = leaf.take_touched();
-            if touched {
-                leaf.cool();
+        match self {
+            Node::Leaf(leaf) => {
+                let touched = leaf.take_touched();
+                if touched {
+                    leaf.cool();
+                }
+                touched
             }
-            touched
-        })
+            Node::Inner(page) => page.take_touched(),
+        }
     }
 
     fn resident(&self) -> u64 {
-        self.leaf().and_then(|leaf| leaf.try_latch().map(|state| leaf.charged(&state))).unwrap_or(0)
+        match self {
+            Node::Leaf(leaf) => leaf.try_latch().map_or(0, |state| leaf.charged(&state)),
+            Node::Inner(page) => page.loaded().map_or(0, |view| view.memory() as u64),
+        }
     }
 
     fn leaves(&self) -> bool {
-        self.leaf().is_some_and(|leaf| leaf.leaves_clock())
+        match self {
+            Node::Leaf(leaf) => leaf.leaves_clock(),
+            Node::Inner(page) => page.leaves_clock(),
+        }
     }
 
     fn evict(&self) -> Result<u64> {
-        let Node::Leaf(leaf) = self else { return Ok(0) };
+        let leaf = match self {
+            Node::Leaf(leaf) => leaf,
+            Node::Inner(page) => return Ok(page.evict()),
+        };
         // Compressing and writing them takes time: no latch is held.
         let values = evict_blobs(leaf)? as u64;
         write_base(leaf)?;

@@ -17,6 +17,7 @@ pub(super) mod care;
 pub(super) mod changes;
 pub(super) mod evict;
 pub(super) mod image;
+mod inner_view;
 pub(super) mod lifecycle;
 pub(super) mod node;
 pub(super) mod packed;

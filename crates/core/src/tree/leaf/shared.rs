@@ -2,7 +2,7 @@
 
 use super::ahead::ReadAhead;
 use super::lifecycle::FileCopy;
-use super::node::InnerView;
+use super::node::{InnerView, Pages};
 use super::{watched, Image};
 use crate::cache::{Cache, Usage};
 use crate::mvcc::Clock;
@@ -15,7 +15,7 @@ use crate::tree::versions::delta::Delta;
 use crate::tree::versions::past::PastUsage;
 use crate::types::TreeId;
 use crate::Result;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 /// What the leaves of all trees of an engine draw on.
 pub struct Resources {
@@ -51,6 +51,8 @@ pub(crate) struct TreeShared {
     /// Stands in for a base that a reader does not see.
     pub no_rows: Arc<Block>,
     pub size: Size,
+    /// The tree, once there is one.
+    pub(in crate::tree) pages: OnceLock<Weak<dyn Pages>>,
 }
 
 /// How large a tree is: statistics.

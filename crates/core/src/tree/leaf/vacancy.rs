@@ -2,7 +2,7 @@
 //! [`crate::tree::change::vacancy`].
 
 use super::changes::Changes;
-use super::node::Node;
+use super::node::{InnerView, Node};
 use super::{Base, LeafView};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::types::Timestamp;
@@ -22,13 +22,18 @@ impl Default for Vacancy {
 impl Vacancy {
     #[inline]
     pub(crate) fn is_occupied(&self) -> bool {
-        self.0.load(Ordering::SeqCst) == OCCUPIED
+        self.since() == OCCUPIED
+    }
+
+    #[inline]
+    fn since(&self) -> Timestamp {
+        self.0.load(Ordering::SeqCst)
     }
 
     /// Whether a reader of `snapshot` finds nothing below.
     #[inline]
     pub(in crate::tree) fn is_vacant_for(&self, snapshot: Timestamp) -> bool {
-        let since = self.0.load(Ordering::SeqCst);
+        let since = self.since();
         since != OCCUPIED && since <= snapshot
     }
 
@@ -41,10 +46,10 @@ impl Vacancy {
     }
 
     /// What the children of an inner node come to.
-    pub(in crate::tree) fn follow(&self, children: &[Arc<Node>]) {
-        let since = |child: &Arc<Node>| child.vacancy().0.load(Ordering::SeqCst);
+    pub(in crate::tree) fn follow(&self, view: &InnerView) {
+        let since = |child: Option<&Arc<Node>>| child.map_or(OCCUPIED, |child| child.vacancy().since());
         // Occupied ones are mostly at the end, where rows are appended.
-        let newest = children.iter().rev().map(since).try_fold(0, |newest, since| match since {
+        let newest = view.made().rev().map(since).try_fold(0, |newest, since| match since {
             OCCUPIED => None,
             since => Some(since.max(newest)),
         });

@@ -114,7 +114,7 @@ impl Tree {
     fn inner(&self, node: &Node) -> Result<Option<Arc<InnerView>>> {
         match node {
             Node::Leaf(_) => Ok(None),
-            Node::Inner(inner) => Ok(inner.view(&self.shared)?.clone()),
+            Node::Inner(inner) => Ok(inner.view()?.clone()),
         }
     }
 
@@ -149,12 +149,12 @@ impl Tree {
             let child = match &*node {
                 Node::Leaf(_) => return Ok(node),
                 Node::Inner(inner) => {
-                    let view = inner.view(&self.shared)?;
+                    let view = inner.view()?;
                     let Some(view) = view.as_ref() else { return Ok(node.clone()) };
-                    let scaled = position * view.children.len() as f64;
-                    let at = (scaled as usize).min(view.children.len() - 1);
+                    let scaled = position * view.len() as f64;
+                    let at = (scaled as usize).min(view.len() - 1);
                     position = scaled - at as f64;
-                    view.children[at].clone()
+                    view.child(at).clone()
                 }
             };
             node = child;
@@ -166,9 +166,9 @@ impl End<'_> {
     /// The child that it lies in, which is not before `least`.
     fn child(&self, view: &InnerView, least: usize) -> usize {
         match self {
-            End::Last => view.children.len() - 1,
+            End::Last => view.len() - 1,
             // Most ranges are short: one comparison with the next child's first key instead of a search.
-            End::Key(_) if least + 1 == view.children.len() => least,
+            End::Key(_) if least + 1 == view.len() => least,
             End::Key(key) if view.keys.compare(least + 1, key).is_gt() => least,
             End::Key(key) => view.child_for(key).max(least),
         }
@@ -178,9 +178,9 @@ impl End<'_> {
 impl Place {
     /// Goes down to child `at`.
     fn enter(&mut self, view: &Arc<InnerView>, at: usize) {
-        self.share /= view.children.len() as f64;
+        self.share /= view.len() as f64;
         self.position += self.share * at as f64;
-        self.node = view.children[at].clone();
+        self.node = view.child(at).clone();
         self.grandparent = self.parent.replace((view.clone(), at));
     }
 }
@@ -190,39 +190,40 @@ impl Place {
 fn between(low: &Place, high: &Place, per_leaf: f64) -> Option<f64> {
     let ((low_view, first), (high_view, last)) = (low.parent.as_ref()?, high.parent.as_ref()?);
     if Arc::ptr_eq(low_view, high_view) {
-        return Some(entries_of(low_view.children.get(first + 1..*last)?, per_leaf));
+        return entries_of(low_view, first + 1..*last, per_leaf);
     }
     let ((low_top, from), (high_top, to)) = (low.grandparent.as_ref()?, high.grandparent.as_ref()?);
     if !Arc::ptr_eq(low_top, high_top) {
         return None;
     }
-    let leaves = leaves_under(low_top.children.get(from + 1..*to)?, low_view.children.len());
-    Some(
-        entries_of(&low_view.children[first + 1..], per_leaf)
-            + leaves * per_leaf
-            + entries_of(&high_view.children[..*last], per_leaf),
-    )
+    let leaves = leaves_under(low_top, from + 1..*to, low_view.len())?;
+    let before = entries_of(low_view, first + 1..low_view.len(), per_leaf)?;
+    Some(before + leaves * per_leaf + entries_of(high_view, 0..*last, per_leaf)?)
 }
 
-/// Entries of neighbouring leaves: of a few their own, of many what the tree's average says, since a sample of them
+/// Entries of neighbouring leaves, unless the range is none: of a few their own, of many what the tree's average says, since a sample of them
 /// would be further off.
-fn entries_of(leaves: &[Arc<Node>], per_leaf: f64) -> f64 {
-    if leaves.len() > VISITED {
-        return leaves.len() as f64 * per_leaf;
+fn entries_of(page: &InnerView, range: Range<usize>, per_leaf: f64) -> Option<f64> {
+    let count = range.end.checked_sub(range.start)?;
+    if count > VISITED {
+        return Some(count as f64 * per_leaf);
     }
-    leaves.iter().map(|node| about_all(node).unwrap_or(per_leaf)).sum()
+    let entries = |leaf: Option<&Arc<Node>>| leaf.and_then(about_all).unwrap_or(per_leaf);
+    Some(page.made().skip(range.start).take(count).map(entries).sum())
 }
 
 /// Leaves under neighbouring inner nodes; those not in memory are taken to be as large as `like`.
-fn leaves_under(nodes: &[Arc<Node>], like: usize) -> f64 {
-    let visited = nodes.len().min(VISITED);
-    let seen: usize = nodes[..visited].iter().map(|node| children_of(node).unwrap_or(like)).sum();
-    seen as f64 / visited.max(1) as f64 * nodes.len() as f64
+fn leaves_under(page: &InnerView, range: Range<usize>, like: usize) -> Option<f64> {
+    let count = range.end.checked_sub(range.start)?;
+    let visited = count.min(VISITED);
+    let children = |node: Option<&Arc<Node>>| node.and_then(|node| children_of(node)).unwrap_or(like);
+    let seen: usize = page.made().skip(range.start).take(visited).map(children).sum();
+    Some(seen as f64 / visited.max(1) as f64 * count as f64)
 }
 
 fn children_of(node: &Node) -> Option<usize> {
     match node {
-        Node::Inner(inner) => inner.loaded().map(|view| view.children.len()),
+        Node::Inner(inner) => inner.loaded().map(|view| view.len()),
         Node::Leaf(_) => None,
     }
 }

@@ -15,7 +15,7 @@ impl Tree {
             let mut below = Vec::new();
             for (_, node) in &level {
                 let Node::Inner(inner) = &**node else { return Ok(chosen(level, parts)) };
-                let view = inner.view(&self.shared)?;
+                let view = inner.view()?;
                 below.extend(view.iter().flat_map(|view| view.entries()));
             }
             level = below;

@@ -69,7 +69,7 @@ impl Tree {
                     return found;
                 }
             };
-            let view = match inner.view(&self.shared) {
+            let view = match inner.view() {
                 Ok(view) => view.clone(),
                 Err(_) => None,
             };
@@ -83,10 +83,10 @@ impl Tree {
                 key
             };
             found.low = bound(at);
-            if at + 1 < view.children.len() {
+            if at + 1 < view.len() {
                 found.high = Some(bound(at + 1));
             }
-            node = view.children[at].clone();
+            node = view.child(at).clone();
         }
     }
 }

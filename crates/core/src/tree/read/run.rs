@@ -150,7 +150,7 @@ impl Trunk {
         let mut node = self.root.load_full();
         while let Node::Inner(inner) = &*node {
             let Some(view) = inner.loaded() else { break };
-            let child = view.children[view.child_for(key)].clone();
+            let child = view.child(view.child_for(key)).clone();
             node = child;
         }
         node

@@ -397,15 +397,20 @@ impl Tree {
             Node::Leaf(leaf) => {
                 let copy = leaf.latch().copies.durable().cloned();
                 let Some(copy) = copy else { return Ok(()) };
-                if let Some(block) = unless_damaged(leaf.read_base(&Base::Stored(copy.image.clone())))? {
-                    block.blobs().iter().try_for_each(|blob| blob.supersede(generation))?;
+                if !copy.image.names_none() {
+                    if let Some(block) = unless_damaged(leaf.read_base(&Base::Stored(copy.image.clone())))? {
+                        block.blobs().iter().try_for_each(|blob| blob.supersede(generation))?;
+                    }
                 }
                 copy.supersede(generation, None);
             }
             Node::Inner(inner) => {
-                let view = unless_damaged(inner.view(&self.shared))?.and_then(|view| view.clone());
-                for child in view.iter().flat_map(|view| &view.children) {
-                    self.supersede_node(child, generation)?;
+                let view = unless_damaged(inner.view())?.and_then(|view| view.clone());
+                for (view, at) in view.iter().flat_map(|view| (0..view.len()).map(move |at| (view, at))) {
+                    match view.plain_copy(at) {
+                        Some(copy) => copy.supersede(generation, None),
+                        None => self.supersede_node(view.child(at), generation)?,
+                    }
                 }
                 if let Some(extent) = &inner.image.lock().durable {
                     extent.supersede(generation);

@@ -123,7 +123,7 @@ impl TreeLoader {
         let mut nodes: Vec<(Vec<u8>, Arc<Node>)> = self.written.drain(..).enumerate().map(leaf).collect();
         for level in 1.. {
             let page = |part: &[(Vec<u8>, Arc<Node>)]| {
-                (part[0].0.clone(), Arc::new(Node::Inner(Inner::new(level, InnerView::new(part)))))
+                (part[0].0.clone(), Inner::node(&self.tree.shared, level, InnerView::new(part)))
             };
             nodes = nodes.chunks(self.tree.shared.filled_children()).map(page).collect();
             if nodes.len() == 1 {
@@ -202,7 +202,6 @@ impl Tree {
         self.hide_from_older_snapshots();
         structure.loose.load(images);
         self.root.store(root.clone());
-        self.enter_clock();
         self.note_dirty();
     }
 }

@@ -15,7 +15,7 @@ use crate::store::{ChildAddress, Lifetime, TreeRoot};
 use crate::sync::atomic::Ordering;
 use crate::sync::Held;
 use crate::tree::change::structure::{mark_changed, mark_dirty, Structure};
-use crate::tree::leaf::node::{Inner, InnerView, LeafRef, Node};
+use crate::tree::leaf::node::{InnerView, LeafRef, Node};
 use crate::tree::leaf::{watched, LeafView};
 use crate::types::Timestamp;
 use crate::{Error, Result};
@@ -101,8 +101,10 @@ impl Tree {
             return Ok(());
         }
         let mut bound = Vec::new();
-        for (i, child) in view.children.iter().enumerate() {
-            let high = if i + 1 < view.children.len() {
+        for (i, child) in view.made().enumerate() {
+            // One that is not there is as it is stored.
+            let Some(child) = child else { continue };
+            let high = if i + 1 < view.len() {
                 view.keys.key_into(i + 1, &mut bound);
                 Some(&bound[..])
             } else {
@@ -159,10 +161,13 @@ impl Tree {
     fn write_page(&self, page: &Page, generation: u64) -> Result<()> {
         let Node::Inner(inner) = &*page.node else { return Ok(()) };
         debug_assert!(watched::has_none(), "a page is compressed under a tree's structure latch");
-        let children = page.view.children.iter();
+        let address = |(at, child): (usize, Option<&Arc<Node>>)| match child {
+            Some(child) => self.image_of(child),
+            None => page.view.address(at).ok_or_else(|| self.no_image()),
+        };
         let addresses: Vec<ChildAddress> =
-            children.map(|child| self.image_of(child)).collect::<Result<_>>()?;
-        let built = Inner::page(&page.view, &addresses, page.high.as_deref());
+            page.view.made().enumerate().map(address).collect::<Result<_>>()?;
+        let built = page.view.page(&addresses, page.high.as_deref());
         let (lifetime, packing) = (Lifetime::Checkpoint(generation), self.shared.encoding.packing());
         let block = self.shared.space.prepare_for(lifetime, built.bytes(), packing)?;
         self.shared.space.write(&block)?;

@@ -175,10 +175,11 @@ impl Tree {
             no_delta: Arc::new(Delta::new()),
             no_rows: Arc::new(Block::empty()),
             size: Size::of(root.as_ref()),
+            pages: OnceLock::new(),
         });
         let node = match (root, extent) {
             (Some(root), Some(extent)) => Tree::stored_root(&shared, &root, extent),
-            _ => Node::Leaf(Leaf::empty(shared.clone())),
+            _ => Arc::new(Node::Leaf(Leaf::empty(shared.clone()))),
         };
         Arc::new(Tree {
             trunk: Trunk::new(shared, node, context.attention.clone()),
@@ -196,12 +197,12 @@ impl Tree {
         })
     }
 
-    fn stored_root(shared: &Arc<TreeShared>, root: &TreeRoot, extent: Arc<Extent>) -> Node {
+    fn stored_root(shared: &Arc<TreeShared>, root: &TreeRoot, extent: Arc<Extent>) -> Arc<Node> {
         if root.height == 0 {
             let copy = FileCopy::stored(Image::new(extent), None);
-            return Node::Leaf(Leaf::stored(shared.clone(), Bound::from(&[][..]), None, copy));
+            return Arc::new(Node::Leaf(Leaf::stored(shared.clone(), Bound::from(&[][..]), None, copy)));
         }
-        Node::Inner(Inner::stored(root.height, extent, Some(Bounds::ALL)))
+        Inner::stored(shared, root.height, extent, Bounds::ALL)
     }
 
     /// The tree has a dictionary since an earlier checkpoint. No I/O; to be called before the tree is used.

@@ -48,7 +48,7 @@ fn assert_finds(findings: &Findings, text: &str) {
 fn pages(tree: &Arc<Tree>) -> Vec<Vec<u8>> {
     let root = tree.root.load_full();
     let Node::Inner(inner) = &*root else { return Vec::new() };
-    let view = inner.view(&tree.shared).unwrap();
+    let view = inner.view().unwrap();
     view.as_ref().iter().flat_map(|view| view.entries()).map(|(low, _)| low).collect()
 }
 

@@ -7,17 +7,21 @@ use std::sync::atomic::AtomicU64;
 const ROWS: u64 = 20_000;
 
 impl Bench {
-    /// Has the leaves leave memory, and then pages: those that somebody has used stay for the first visit. Before that
-    /// what leaves wait for is looked at, as it is in the background.
-    fn evict_pages(&self) -> u64 {
+    /// Looks at what leaves wait for, as it is done in the background.
+    fn attend(&self) {
         self.tree.write_finished(0, &|| false).unwrap();
         let attention = self.context.attention();
         attention.fold_due().and(attention.retire_spent()).unwrap();
         attention.merge_thin().and(attention.collect_history()).unwrap();
+    }
+
+    /// Has the leaves leave memory, and then pages: those that somebody has used stay for the first visit.
+    fn evict_pages(&self) -> u64 {
+        self.attend();
         self.evict_all();
         let (mut freed, mut in_vain) = (0, 0);
         while in_vain < 2 {
-            let visit = self.tree.evict().unwrap();
+            let visit = evict_pages(&self.tree);
             (freed, in_vain) = (freed + visit, if visit == 0 { in_vain + 1 } else { 0 });
         }
         freed
@@ -34,15 +38,37 @@ impl Bench {
     }
 }
 
-/// Has leaves leave memory; no page is read for it.
-pub(super) fn evict_nodes(tree: &Tree) {
+/// Shows `visit` the leaves, or the pages of level 1, that are in memory.
+fn each_in_memory(tree: &Tree, is_wanted: impl Fn(&Node) -> bool, visit: &mut dyn FnMut(&Node)) {
     let mut nodes = vec![tree.root.load_full()];
     while let Some(node) = nodes.pop() {
-        node.evict().unwrap();
-        if let Node::Inner(inner) = &*node {
-            nodes.extend(inner.loaded().iter().flat_map(|view| view.children.clone()));
+        match &*node {
+            node if is_wanted(node) => visit(node),
+            Node::Inner(inner) => {
+                nodes.extend(inner.loaded().iter().flat_map(|view| view.made()).flatten().cloned());
+            }
+            Node::Leaf(_) => {}
         }
     }
+}
+
+/// Has leaves leave memory; no page is read for it.
+pub(super) fn evict_nodes(tree: &Tree) {
+    each_in_memory(tree, |node| node.leaf().is_some(), &mut |leaf| {
+        leaf.evict().unwrap();
+    });
+}
+
+/// Visits all pages as the clock does; what they have freed.
+pub(super) fn evict_pages(tree: &Tree) -> u64 {
+    let mut freed = 0;
+    let is_page = |node: &Node| matches!(node, Node::Inner(inner) if inner.level == 1);
+    each_in_memory(tree, is_page, &mut |page| {
+        if !page.touched() && page.resident() > 0 {
+            freed += page.evict().unwrap();
+        }
+    });
+    freed
 }
 
 /// A tree of some 2,500 leaves in pages of eight, all of it in the file.
@@ -78,9 +104,11 @@ fn what_nobody_uses_is_nowhere_in_memory_and_is_read_again() {
     bench.commit(&[(key(7000), Some(vec![1, 2, 3]))]);
     assert!(bench.leaf_objects() <= 16, "one page was read for it, and not {} leaves", bench.leaf_objects());
     bench.evict_pages();
+    assert!((1..=16).contains(&bench.leaf_objects()), "{} leaves stay", bench.leaf_objects());
+    assert_has_all(&bench, 7000);
+    bench.evict_pages();
     let before = bench.leaf_objects();
     assert!((1..=16).contains(&before), "{before} leaves stay");
-    assert_has_all(&bench, 7000);
     bench.abandon_checkpoint();
     bench.evict_pages();
     assert_eq!(bench.leaf_objects(), before, "what was to be written is to be written");
@@ -119,8 +147,8 @@ fn nothing_goes_while_a_checkpoint_is_under_way() {
     bench.commit(&(0..ROWS).step_by(40).map(|n| (key(n), Some(vec![n as u8; 100]))).collect::<Vec<_>>());
     let (tree, context) = (bench.tree.clone(), bench.context.clone());
     let root = bench.checkpoint_with(&mut || {
-        tree.evict().unwrap();
-        tree.evict().unwrap();
+        evict_pages(&tree);
+        evict_pages(&tree);
         assert_eq!(context.leaves.exact(), tree.leaves() * LEAF_BYTES as u64);
     });
     bench.evict_pages();
@@ -138,6 +166,10 @@ fn random_histories_do_not_notice() {
         random_history(Bench::with_blocks(64 << 20, 1024), seed, 300, &mut |bench, _| {
             steps += 1;
             if steps % 3 > 0 {
+                // Some of the time there is something for all leaves.
+                if steps % 3 == 1 {
+                    bench.each_node(&mut |_| {});
+                }
                 gone += u64::from(bench.evict_pages() > 0);
             }
         });
@@ -159,7 +191,7 @@ fn threads_find_what_they_have_written_whatever_leaves_memory_meanwhile() {
         scope.spawn(|| {
             while !over.load(Ordering::SeqCst) {
                 evict_nodes(&tree);
-                gone.fetch_add(tree.evict().unwrap(), Ordering::SeqCst);
+                gone.fetch_add(evict_pages(&tree), Ordering::SeqCst);
             }
         });
         for writer in 0..2u64 {
@@ -228,8 +260,59 @@ fn who_knows_a_page_as_it_was_comes_to_leaves_that_say_so() {
     bench.evict_pages();
     let is_gone = |node: &Arc<Node>| matches!(&**node, Node::Inner(inner) if inner.loaded().is_none());
     let gone = pages.iter().filter(|(node, _)| is_gone(node));
-    let stale: Vec<_> = gone.flat_map(|(_, view)| &view.children).collect();
+    let stale: Vec<_> = gone.flat_map(|(_, view)| view.children()).collect();
     assert!(stale.len() > 2000, "{} leaves are gone", stale.len());
     assert!(stale.iter().all(|leaf| leaf.leaf().unwrap().view().dead));
     assert_has_all(&bench, ROWS);
+}
+
+/// A page that was read makes what stands for a leaf when somebody comes to it.
+#[test]
+fn leaves_that_nobody_comes_to_are_not_made_also_of_a_page_that_is_gone() {
+    let bench = stored();
+    bench.evict_pages();
+    bench.assert_cold();
+    let before = bench.leaf_objects();
+    let mut pages = Vec::new();
+    for n in (0..ROWS).step_by(1000) {
+        let reader = Reader::at(Timestamp::MAX);
+        assert!(TreeCursor::new(bench.tree.clone()).get(&reader, &key(n)).unwrap());
+        let page = bench.tree.path_to(&key(n)).unwrap().pop().unwrap().0;
+        let Node::Inner(inner) = &*page else { unreachable!() };
+        pages.push((page.clone(), inner.loaded().unwrap()));
+    }
+    assert!(bench.leaf_objects() <= before + ROWS / 1000, "{} leaves are there", bench.leaf_objects());
+    assert!(pages.iter().all(|(_, view)| view.len() > 2));
+    bench.evict_pages();
+    for (page, view) in &pages {
+        let Node::Inner(inner) = &**page else { unreachable!() };
+        if inner.loaded().is_none() {
+            assert!(view.children().all(|child| child.leaf().unwrap().view().dead));
+        }
+    }
+    let gone =
+        pages.iter().filter(|(page, _)| matches!(&**page, Node::Inner(inner) if inner.loaded().is_none()));
+    assert!(gone.count() > 15, "most pages are gone");
+    assert_has_all(&bench, ROWS);
+}
+
+/// As leaves come, others go, and so do pages: without anybody who would ask for it.
+#[test]
+fn the_clock_has_pages_leave_memory_that_is_needed() {
+    let mut bench = Bench::with_blocks(256 << 10, 1024);
+    for rows in (0..ROWS).collect::<Vec<_>>().chunks(1000) {
+        bench.commit(&rows.iter().map(|n| (key(*n), Some(vec![*n as u8; 100]))).collect::<Vec<_>>());
+        bench.attend();
+        bench.checkpoint().unwrap();
+    }
+    let in_memory = |bench: &Bench| {
+        let mut pages = 0;
+        let is_page = |node: &Node| matches!(node, Node::Inner(inner) if inner.level == 1);
+        each_in_memory(&bench.tree, is_page, &mut |page| pages += u64::from(page.resident() > 0));
+        pages
+    };
+    for _ in 0..3 {
+        assert_has_all(&bench, ROWS);
+        assert!(in_memory(&bench) * 8 < bench.tree.leaves() / 2, "{} pages", in_memory(&bench));
+    }
 }

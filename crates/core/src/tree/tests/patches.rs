@@ -246,7 +246,7 @@ fn collect_leaves(node: &Arc<Node>, leaves: &mut Vec<Arc<Node>>) {
     match &**node {
         Node::Leaf(_) => leaves.push(node.clone()),
         Node::Inner(inner) => {
-            inner.loaded().unwrap().children.iter().for_each(|child| collect_leaves(child, leaves));
+            inner.loaded().unwrap().children().for_each(|child| collect_leaves(child, leaves));
         }
     }
 }

@@ -136,8 +136,8 @@ fn evict(tree: &Arc<Tree>, done: &Done) {
         while let Some(node) = nodes.pop() {
             node.evict().unwrap();
             if let Node::Inner(inner) = &*node {
-                if let Some(view) = inner.view(&tree.shared).unwrap().as_ref() {
-                    nodes.extend(view.children.clone());
+                if let Some(view) = inner.view().unwrap().as_ref() {
+                    nodes.extend(view.children().cloned());
                 }
             }
         }
@@ -148,7 +148,7 @@ fn evict(tree: &Arc<Tree>, done: &Done) {
 fn evict_what_is_there(tree: &Arc<Tree>) {
     cold_pages::evict_nodes(tree);
     // The first visit only forgets who has come by.
-    let gone = tree.evict().unwrap() + tree.evict().unwrap();
+    let gone = cold_pages::evict_pages(tree) + cold_pages::evict_pages(tree);
     // Relaxed: as in `merge`.
     PAGES.fetch_add(u64::from(gone > 0), std::sync::atomic::Ordering::Relaxed);
 }
@@ -181,8 +181,8 @@ fn merge(tree: &Arc<Tree>, done: &Done) {
             match &*node {
                 Node::Leaf(_) => tree.maintain(&node).unwrap(),
                 Node::Inner(inner) => {
-                    if let Some(view) = inner.view(&tree.shared).unwrap().as_ref() {
-                        nodes.extend(view.children.clone());
+                    if let Some(view) = inner.view().unwrap().as_ref() {
+                        nodes.extend(view.children().cloned());
                     }
                 }
             }

@@ -25,7 +25,7 @@ impl Top {
     pub(super) fn find_leaf(&mut self, tree: &Trunk, key: &[u8]) -> Result<Arc<Node>> {
         if let Some((moment, view)) = &self.known {
             if tree.changes.is_still(*moment) {
-                return tree.find_leaf_below(&view.children[view.child_for(key)], key);
+                return tree.find_leaf_below(view.child(view.child_for(key)), key);
             }
             self.known = None;
         }
@@ -39,7 +39,7 @@ impl Top {
     fn learn(&mut self, tree: &Trunk) -> Result<()> {
         let moment = tree.changes.now();
         if let Node::Inner(inner) = &**tree.root.load() {
-            let view = crate::sync::Guard::into_inner(inner.view(&tree.shared)?);
+            let view = crate::sync::Guard::into_inner(inner.view()?);
             self.known = view.filter(|_| tree.changes.is_still(moment)).map(|view| (moment, view));
         }
         Ok(())
