@@ -30,6 +30,10 @@ enum Kind {
     History,
 }
 
+/// Pieces of leaves are smaller, and are read in no order, so that what the system reads ahead is read in vain; those
+/// of sorting, which come one behind the other, are larger.
+const IN_ORDER_BYTES: usize = 64 << 10;
+
 fn occupied(bytes: usize) -> u64 {
     (bytes as u64).max(1).next_multiple_of(UNIT)
 }
@@ -223,7 +227,10 @@ impl SpillExtent {
     /// What was written.
     pub fn read(&self) -> Result<Buffer> {
         let fetch = |bytes: &mut [u8]| {
-            self.file.file.read_exact_at(self.offset, bytes)?;
+            match bytes.len() < IN_ORDER_BYTES {
+                true => self.file.file.read_apart_at(self.offset, bytes)?,
+                false => self.file.file.read_exact_at(self.offset, bytes)?,
+            }
             self.file.moved.1.fetch_add(bytes.len() as u64, Ordering::Relaxed); // Relaxed: a statistic
             match checksum(bytes) == self.checksum {
                 true => Ok(()),

@@ -201,8 +201,8 @@ fn between(low: &Place, high: &Place, per_leaf: f64) -> Option<f64> {
     Some(before + leaves * per_leaf + entries_of(high_view, 0..*last, per_leaf)?)
 }
 
-/// Entries of neighbouring leaves, unless the range is none: of a few their own, of many what the tree's average says, since a sample of them
-/// would be further off.
+/// Entries of neighbouring leaves, unless the range is none: of a few their own, of many what the tree's average says,
+/// since a sample of them would be further off.
 fn entries_of(page: &InnerView, range: Range<usize>, per_leaf: f64) -> Option<f64> {
     let count = range.end.checked_sub(range.start)?;
     if count > VISITED {
