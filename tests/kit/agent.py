@@ -85,7 +85,8 @@ class Agent:
         limit = time.monotonic() + PATIENCE
         while not condition():
             check(self.process is not None and self.process.poll() is None, f"the agent has ended while there was to wait for {what}:\n{self.says()}")
-            check(time.monotonic() < limit, f"not within {PATIENCE} s: {what}:\n{self.says()}\n{self.target.query('show full processlist', database=None)}")
+            if time.monotonic() > limit:
+                check(False, f"not within {PATIENCE} s: {what}:\n{self.says()}\n{self.target.query('show full processlist', database=None)}")
             time.sleep(0.02)
 
     def position(self, name):

@@ -9,6 +9,7 @@ use crate::events::{Gathered, TooLong};
 use crate::failure::Failure;
 use crate::keys;
 use crate::position::{Gtid, Position};
+use crate::progress::Progress;
 use crate::session;
 use crate::sides::LogPlace;
 use crate::statement::{Definition, Object, Repeat};
@@ -60,6 +61,7 @@ pub struct Received<'e, 'a> {
 /// Applies one source's log.
 pub struct Applier<'p> {
     source: &'p SourcePlan,
+    progress: &'p Progress,
     target: Target<'p>,
     /// With what is not committed yet.
     position: Position,
@@ -91,6 +93,7 @@ impl<'p> Applier<'p> {
     /// From a position on, which the target has.
     pub fn new(
         source: &'p SourcePlan,
+        progress: &'p Progress,
         target: Target<'p>,
         position: Position,
         care: Care,
@@ -99,6 +102,7 @@ impl<'p> Applier<'p> {
         let gathered = Gathered::new(target.longest_packet());
         Applier {
             source,
+            progress,
             target,
             position,
             steps: Steps::default(),
@@ -164,6 +168,7 @@ impl<'p> Applier<'p> {
             _ => (),
         }
         self.target.has_skipped(&self.gtid())?;
+        self.progress.skipped.add(1);
         self.end(sent)
     }
 
@@ -380,7 +385,10 @@ impl<'p> Applier<'p> {
     fn commit(&mut self) -> Result<(), Failure> {
         let Some(place) = self.last.take() else { return Ok(()) };
         self.target.commit(&self.position.to_string(), &place, std::mem::take(&mut self.ends_intent))?;
-        self.committed += u64::from(std::mem::take(&mut self.joined));
+        let joined = u64::from(std::mem::take(&mut self.joined));
+        self.progress.transactions.add(joined);
+        self.progress.source_time.set(u64::from(place.time));
+        self.committed += joined;
         // What could not be applied at once was behind the position, no further than so many.
         if self.committed >= u64::from(JOINED) {
             self.care = Care::Usual;

@@ -3,6 +3,8 @@
 use crate::routes::Routes;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,6 +26,26 @@ pub struct Configuration {
     pub target: TargetPlan,
     /// Who is followed.
     pub sources: Vec<SourcePlan>,
+    /// Where metrics can be asked for.
+    pub metrics: Option<Listen>,
+}
+
+/// Where somebody listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listen {
+    /// An address with a port.
+    Tcp(SocketAddr),
+    /// A socket of this path.
+    Socket(PathBuf),
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Listen::Tcp(address) => address.fmt(f),
+            Listen::Socket(path) => path.display().fmt(f),
+        }
+    }
 }
 
 /// The server that rows go to.
@@ -96,6 +118,13 @@ struct File {
     target: Spanned<TargetKeys>,
     #[serde(default)]
     source: Vec<Spanned<SourceKeys>>,
+    metrics: Option<MetricsKeys>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MetricsKeys {
+    listen: Spanned<String>,
 }
 
 /// Keys of a server: those of the connection, and others. (`flatten` of serde would lose the lines of unknown keys.)
@@ -213,8 +242,15 @@ impl Configuration {
                 }
             }
         }
+        let listen = keys.metrics.map(|metrics| {
+            let at = metrics.listen.span();
+            listen(metrics.listen.get_ref()).map_err(|why| lines.wrong(at, why))
+        });
+        let metrics = listen.transpose().map_err(|why| wrong.push(why)).ok().flatten();
         match target {
-            Some(target) if wrong.is_empty() => Ok(Configuration { file: file.into(), target, sources }),
+            Some(target) if wrong.is_empty() => {
+                Ok(Configuration { file: file.into(), target, sources, metrics })
+            }
             _ => Err(Wrong(wrong)),
         }
     }
@@ -321,6 +357,15 @@ fn address(socket: Option<&Path>, host: Option<&str>, port: Option<u16>) -> Resu
     }
 }
 
+fn listen(text: &str) -> Result<Listen, String> {
+    match text.strip_prefix('/') {
+        Some(_) => Ok(Listen::Socket(text.into())),
+        None => text.parse().map(Listen::Tcp).map_err(|_| {
+            format!("listen: {text} is neither an address with a port, such as 127.0.0.1:9104, nor an absolute path")
+        }),
+    }
+}
+
 fn password(file: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| format!("password_file {}: {error}", file.display()))?;
@@ -363,6 +408,19 @@ mod tests {
         assert_eq!(source.routes.name_of(b"enwiki"), b"s1_enwiki");
         assert!(source.routes.follows(b"dewiki2") && !source.routes.follows(b"frwiki"));
         assert_eq!(source.settings.tls.policy, TlsPolicy::IfOffered);
+    }
+
+    #[test]
+    fn metrics_are_asked_for_at_an_address_or_a_socket() {
+        for (listen, wanted) in [
+            ("127.0.0.1:9104", Listen::Tcp(([127, 0, 0, 1], 9104).into())),
+            ("[::1]:9104", Listen::Tcp("[::1]:9104".parse().unwrap())),
+            ("/run/teak/metrics.sock", Listen::Socket("/run/teak/metrics.sock".into())),
+        ] {
+            let text = format!("{TARGET}{SOURCE}start = \"now\"\n[metrics]\nlisten = \"{listen}\"\n");
+            let metrics = read(&text).unwrap().metrics.unwrap();
+            assert_eq!((metrics.to_string().as_str(), &metrics), (listen, &wanted));
+        }
     }
 
     #[test]
@@ -423,6 +481,11 @@ mod tests {
                 ),
                 "r.toml:12: wiki1 asks the same server as replica 7",
             ),
+            (
+                format!("{TARGET}{SOURCE}{now}[metrics]\nlisten = \"localhost\"\n"),
+                "r.toml:11: listen: localhost is neither",
+            ),
+            (format!("{TARGET}{SOURCE}{now}[metrics]\n"), "r.toml:10: missing field `listen`"),
             (TARGET.to_string(), "r.toml:1: there is no [[source]]"),
             (format!("{TARGET}{}{now}", SOURCE.replace("wiki1", "wiki 1")), "r.toml:5: a name has letters"),
             ("[target\n".to_string(), "r.toml:1: "),

@@ -69,6 +69,11 @@ impl Copying {
         self.tables.is_empty()
     }
 
+    /// How many are not.
+    pub fn tables(&self) -> usize {
+        self.tables.len()
+    }
+
     /// What is there of a table; None: it is whole.
     pub fn part(&self, database: &str, table: &str) -> Option<Part> {
         if self.tables.is_empty() {

@@ -10,13 +10,14 @@ use crate::copying::Copying;
 use crate::dump::{family_of, newest};
 use crate::failure::Failure;
 use crate::position::Position;
+use crate::progress::{Condition, Progress};
 use crate::requirements;
 use crate::steps;
 use crate::tables;
 use crate::target::Target;
 use crate::{Asked, Beginning, Dump, DumpError, HEARTBEAT};
 use std::time::{Duration, Instant};
-use teak_binlog::{Family, HEADER_BYTES};
+use teak_binlog::{Body, Family, HEADER_BYTES};
 use teak_client::Connection;
 use teak_console::{signals, terminal, Status};
 
@@ -34,6 +35,8 @@ pub struct Follower<'p> {
     target: &'p TargetPlan,
     source: &'p SourcePlan,
     claims: &'p Claims,
+    /// What others are told of it.
+    progress: &'p Progress,
     /// So many threads copy.
     workers: usize,
     has_claimed: bool,
@@ -59,6 +62,7 @@ impl<'p> Follower<'p> {
         target: &'p TargetPlan,
         source: &'p SourcePlan,
         claims: &'p Claims,
+        progress: &'p Progress,
         workers: usize,
     ) -> Follower<'p> {
         let (care, pause, said) = (Care::Usual, Pause::default(), String::new());
@@ -66,6 +70,7 @@ impl<'p> Follower<'p> {
             target,
             source,
             claims,
+            progress,
             workers,
             has_claimed: false,
             is_new: true,
@@ -83,6 +88,8 @@ impl<'p> Follower<'p> {
                 _ if signals::interrupted() => return Ok(()),
                 Ok(()) => return Ok(()),
                 Err(Failure::Passing(why)) => {
+                    self.progress.becomes(Condition::Waiting);
+                    self.progress.failures.add(1);
                     self.say_once(&format!("{why}; trying again"));
                     self.pause.wait();
                 }
@@ -137,6 +144,7 @@ impl<'p> Follower<'p> {
                 }
                 Wish::Stopped => return Ok(false),
                 Wish::Pause => {
+                    self.progress.becomes(Condition::Paused);
                     self.say_once(&format!("pauses at {}", target.position().unwrap_or_default()));
                     std::thread::sleep(TICK);
                     target.read_state()?;
@@ -182,9 +190,11 @@ impl<'p> Follower<'p> {
         let asked = Asked { beginning, follow: true, server_id: self.source.server_id };
         let mut dump = Dump::begin(&self.source.settings, &asked)?;
         dump.connection().set_read_timeout(SILENCE).map_err(|error| Failure::of_source(&error))?;
+        self.progress.becomes(Condition::Following);
+        self.progress.connections.add(1);
         self.say_once(&format!("follows from {position} on"));
         let copying = Copying::read(&mut target)?;
-        let mut applier = Applier::new(self.source, target, position, self.care, copying);
+        let mut applier = Applier::new(self.source, self.progress, target, position, self.care, copying);
         let copier = match applier.copying().is_done() {
             true => None,
             false => Some(Copier::begin(self.workers, self.target, &mut known.connection, &mut applier)?),
@@ -226,6 +236,7 @@ impl<'p> Follower<'p> {
                 applier.nothing_waits()?;
                 self.note_progress(applier);
                 if !dump.connection().wait(TICK).map_err(of_source)? {
+                    self.progress.has(applier.is_between());
                     if heard.elapsed() > SILENCE {
                         return Err(Failure::Passing(
                             "source: nothing comes from it, not even a heartbeat".into(),
@@ -238,6 +249,10 @@ impl<'p> Follower<'p> {
             let Some((sent, log)) = next else {
                 return Err(Failure::Passing("source: it ends the connection".into()));
             };
+            self.progress.bytes.add(sent.bytes.len() as u64);
+            if !matches!(sent.event.body, Body::Heartbeat(_)) {
+                self.progress.has(false);
+            }
             let headers = log.decoder.format().map_or(HEADER_BYTES, |format| format.header_bytes);
             let checksum = if sent.event.checksum.is_some() { 4 } else { 0 };
             let body = sent.bytes.get(headers..sent.bytes.len().saturating_sub(checksum)).unwrap_or_default();
@@ -254,6 +269,7 @@ impl<'p> Follower<'p> {
 
     /// What could not be applied at once was, one by one: others can go at once again, with the next connection.
     fn note_progress(&mut self, applier: &Applier<'_>) {
+        self.progress.tables_to_copy.set(applier.copying().tables() as u64);
         if applier.committed() > 0 {
             self.pause.reset();
             self.care = Care::Usual;

@@ -23,6 +23,7 @@
 //! | `session`, `keys` | the session of a statement; rows as errors name them |
 //! | `target`, `schema` | the connection to the target, transactions; the tables of positions |
 //! | `control` | `teak replicate pause`, `resume`, `skip`, `stop`, and what they leave for who follows |
+//! | `progress`, `metrics`, `service` | what a running program knows of each source; HTTP; systemd |
 //! | `check`, `status`, `verify`, `repair` | `teak replicate check`, `status`, `verify`, `verify --repair` |
 //! | `copy_plan`, `copier`, `copying` | `start = "copy"`: what is copied; what is next; what is there |
 //! | `copy_worker`, `chunk_reader`, `chunk_writer`, `sent_rows` | threads that copy: reading, adding, comparing |
@@ -52,12 +53,15 @@ mod failure;
 mod follow;
 mod grants;
 mod keys;
+mod metrics;
 mod position;
+mod progress;
 mod repair;
 mod requirements;
 mod routes;
 mod schema;
 mod sent_rows;
+mod service;
 mod session;
 mod sides;
 mod statement;
@@ -68,7 +72,7 @@ mod target;
 mod verify;
 
 pub use check::CheckError;
-pub use configuration::Wrong;
+pub use configuration::{Listen, Wrong};
 pub use control::ControlError;
 pub use dump::{Asked, Beginning, Dump, DumpError, Log, Sent, HEARTBEAT};
 pub use position::{Gtid, Position};
@@ -80,11 +84,18 @@ use claims::Claims;
 use configuration::Configuration;
 use control::Asking;
 use follow::Follower;
+use progress::{Condition, Progress};
+use service::Service;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use teak_console::{signals, terminal, Status};
 use verify::Wanted;
+
+/// How often it is looked whether there is something to tell who started the program.
+const TICK: Duration = Duration::from_millis(100);
 
 /// Options of `teak replicate`.
 #[derive(clap::Args, Debug)]
@@ -193,6 +204,14 @@ pub enum ReplicateError {
     /// No thread could be made.
     #[error("no thread for a source: {0}")]
     Thread(#[from] std::io::Error),
+    /// Nobody could ask for metrics.
+    #[error("metrics: {listen}: {error}")]
+    Listen {
+        /// Where they were to.
+        listen: Listen,
+        /// Why not.
+        error: std::io::Error,
+    },
     /// `status` could tell nothing.
     #[error("{0}")]
     Status(#[from] StatusError),
@@ -211,6 +230,7 @@ impl ReplicateError {
             ReplicateError::Verify(VerifyError::Output(_)) => Status::InputOutput,
             ReplicateError::Stopped { status, .. } => *status,
             ReplicateError::Thread(_) => Status::Other,
+            ReplicateError::Listen { .. } => Status::InputOutput,
             ReplicateError::Status(StatusError::Target(error)) => error.status(),
             ReplicateError::Status(StatusError::Output(_)) => Status::InputOutput,
         }
@@ -266,20 +286,30 @@ impl Followed {
 
 /// Follows all sources until a signal comes, or until all of them have stopped. One that stops does not stop others,
 /// and is followed again if somebody asks for it while others are.
-fn follow_all(Configuration { target, sources, .. }: &Configuration) -> Result<(), ReplicateError> {
+fn follow_all(Configuration { target, sources, metrics, .. }: &Configuration) -> Result<(), ReplicateError> {
     signals::catch();
+    let progress: Arc<[Progress]> = sources.iter().map(|source| Progress::new(&source.name)).collect();
+    let listening = metrics.as_ref().map(|listen| {
+        let error = |error| ReplicateError::Listen { listen: listen.clone(), error };
+        metrics::listen(listen, Arc::clone(&progress)).map_err(error)
+    });
+    let _listening = listening.transpose()?;
     let claims = &Claims::default();
     let workers = copy_worker::of_each(sources.len());
     let followed = &Followed(AtomicUsize::new(sources.len()));
     let stopped: Vec<Status> = std::thread::scope(|scope| {
         let mut threads = Vec::new();
-        for source in sources {
+        for (source, progress) in sources.iter().zip(progress.iter()) {
             let work = move || {
-                let mut follower = Follower::new(target, source, claims, workers);
+                let mut follower = Follower::new(target, source, claims, progress, workers);
                 loop {
                     let stopped = match follower.follow() {
-                        Ok(()) => None,
+                        Ok(()) => {
+                            progress.becomes(Condition::Ended);
+                            None
+                        }
                         Err((why, status)) => {
+                            progress.becomes(Condition::Stopped);
                             terminal::message(&format!("{}: stopped: {why}", source.name));
                             Some(status)
                         }
@@ -291,6 +321,12 @@ fn follow_all(Configuration { target, sources, .. }: &Configuration) -> Result<(
                 }
             };
             threads.push(std::thread::Builder::new().name(source.name.clone()).spawn_scoped(scope, work)?);
+        }
+        if let Some(mut service) = Service::of_environment() {
+            while !threads.iter().all(|thread| thread.is_finished()) {
+                service.tell(&progress, Instant::now());
+                std::thread::sleep(TICK);
+            }
         }
         let ended = threads.into_iter().map(|thread| thread.join().unwrap_or(Some(Status::Other)));
         Ok::<_, std::io::Error>(ended.flatten().collect())
