@@ -1,13 +1,14 @@
 //! Applies the steps of a log in the target: transactions with their rows, statements that change definitions.
-//! `copied.rs` has what that has to do with tables that are being copied.
+//! `copied.rs` has what that has to do with tables that are being copied, `conflicts.rs` what becomes of rows that do
+//! not fit.
 
+mod conflicts;
 mod copied;
 
 use crate::configuration::SourcePlan;
 use crate::copying::{Copying, Part};
 use crate::events::{Gathered, TooLong};
 use crate::failure::Failure;
-use crate::keys;
 use crate::position::{Gtid, Position};
 use crate::progress::Progress;
 use crate::session;
@@ -15,7 +16,8 @@ use crate::sides::LogPlace;
 use crate::statement::{Definition, Object, Repeat};
 use crate::steps::{self, Step, Steps};
 use crate::target::{Intent, Place, Target};
-use teak_binlog::{Body, Decoder, Event, Limits, Query, Row, Rows, HEADER_BYTES};
+use conflicts::OneRow;
+use teak_binlog::{Body, Change, Decoder, Event, Limits, Query, Rows, HEADER_BYTES};
 use teak_client::Error;
 use teak_console::{terminal, Status};
 use teak_sql::quoting::quoted_name;
@@ -81,6 +83,10 @@ pub struct Applier<'p> {
     /// The statement that was noted is of one of them.
     ends_intent: bool,
     committed: u64,
+    /// Of the transaction that is open, rows that did not fit.
+    conflicts: u64,
+    /// Transactions since the last such row, or since the beginning.
+    since_conflict: u64,
     /// Tables of which not all rows are there.
     copying: Copying,
     /// All before it in the log was applied.
@@ -115,6 +121,8 @@ impl<'p> Applier<'p> {
             last: None,
             ends_intent: false,
             committed: 0,
+            conflicts: 0,
+            since_conflict: 0,
             copying,
             place: None,
             ended: None,
@@ -248,6 +256,7 @@ impl<'p> Applier<'p> {
             return Err(Failure::Final(why, Status::Damage));
         }
         self.gathered.clear();
+        self.conflicts = 0;
         self.prepared = None;
         self.is_skipped = self.target.skips(&gtid.to_string());
         self.gtid = Some(gtid);
@@ -299,29 +308,17 @@ impl<'p> Applier<'p> {
         let (mut from, mut each) = (0, rows.iter());
         while let Some(row) = each.next() {
             let row = row.map_err(|error| self.stop(error.to_string()))?;
+            let between = match rows.change {
+                Change::Update => images.len() - each.images_between().len(),
+                Change::Write => from,
+                Change::Delete => images.len() - each.images_left().len(),
+            };
             let to = images.len() - each.images_left().len();
-            if let Some(statement) =
-                self.gathered.row(&sent.event.header, rows, rows.change, &images[from..to])
-            {
-                self.one_row(&statement, &row, rows)?;
-            }
+            let (old, new) = (&images[from..between], &images[between..to]);
+            self.one(OneRow { sent, rows, row: &row, old, new })?;
             from = to;
         }
         Ok(())
-    }
-
-    /// Carries out the statement of a row; an error names it.
-    fn one_row(&mut self, statement: &[u8], row: &Row<'_>, rows: &Rows<'_>) -> Result<(), Failure> {
-        let Err(error) = self.target.carry_out(statement) else { return Ok(()) };
-        if error.code() == Some(UNKNOWN) {
-            let table = rows.table.quoted_name();
-            return Err(self.stop(format!("table {table}: target: {error}: {ELSEWHERE}")));
-        }
-        let here = self.source.routes.renamed(&rows.table);
-        let columns = self.target.key_columns(here.as_ref().unwrap_or(&rows.table));
-        let row = keys::shown(row, &columns);
-        let what = format!("{}, table {}, {row}", self.gtid(), rows.table.quoted_name());
-        Err(Failure::of_target(&error, || what))
     }
 
     fn add(&mut self, statement: Vec<u8>) -> Result<(), Failure> {
@@ -366,6 +363,7 @@ impl<'p> Applier<'p> {
     /// The source's transaction is at its end.
     fn end(&mut self, sent: &Received<'_, '_>) -> Result<(), Failure> {
         (self.prepared, self.is_skipped) = (None, false);
+        self.tell_conflicts();
         let noted = self.target.intent().is_some_and(|intent| intent.gtid == self.gtid());
         if let Some(gtid) = self.gtid.take() {
             let added = self.position.add(&gtid);
@@ -389,8 +387,9 @@ impl<'p> Applier<'p> {
         self.progress.transactions.add(joined);
         self.progress.source_time.set(u64::from(place.time));
         self.committed += joined;
+        self.since_conflict += joined;
         // What could not be applied at once was behind the position, no further than so many.
-        if self.committed >= u64::from(JOINED) {
+        if self.since_conflict >= u64::from(JOINED) {
             self.care = Care::Usual;
         }
         Ok(())

@@ -72,8 +72,34 @@ pub struct SourcePlan {
     pub server_id: Option<u32>,
     /// Which databases are followed.
     pub routes: Routes,
+    /// What becomes of rows that do not fit.
+    pub on_conflict: OnConflict,
     /// Where in the file it is.
     pub lines: SourceLines,
+}
+
+/// What becomes of rows that do not fit what the target has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnConflict {
+    /// The source stops before their transaction.
+    #[default]
+    Stop,
+    /// They are noted, and left out.
+    Skip,
+    /// The target's rows become those of the source.
+    Overwrite,
+}
+
+impl OnConflict {
+    /// What it has done to a row, as a message says it.
+    pub fn done(self) -> &'static str {
+        match self {
+            OnConflict::Stop => "stops the source",
+            OnConflict::Skip => "is skipped, and noted in teak_replicate.conflict",
+            OnConflict::Overwrite => "is overwritten",
+        }
+    }
 }
 
 /// The lines of what a source's table says, from 1.
@@ -190,6 +216,7 @@ server_keys! {
         server_id: Option<Spanned<u32>>,
         databases: Option<Vec<Spanned<String>>>,
         rename_databases: Option<Spanned<BTreeMap<String, String>>>,
+        on_conflict: Option<OnConflict>,
     }
 }
 
@@ -312,7 +339,8 @@ fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<Sourc
             routes.rename(from, to).map_err(|why| lines.wrong(renamed.span(), why))?;
         }
     }
-    Ok(SourcePlan { name, settings, start, server_id, routes, lines: places })
+    let on_conflict = keys.on_conflict.unwrap_or_default();
+    Ok(SourcePlan { name, settings, start, server_id, routes, on_conflict, lines: places })
 }
 
 /// What may stand in a statement as it is.
@@ -470,6 +498,10 @@ mod tests {
             (
                 format!("{TARGET}{SOURCE}{now}password_file = \"/nowhere/x\"\n"),
                 "r.toml:4: password_file /nowhere/x",
+            ),
+            (
+                format!("{TARGET}{SOURCE}{now}on_conflict = \"ignore\"\n"),
+                "r.toml:10: unknown variant `ignore`, expected one of `stop`, `skip`, `overwrite`",
             ),
             (format!("{TARGET}{SOURCE}{now}server_id = 0\n"), "r.toml:10: server_id is 0"),
             (format!("{TARGET}engine = \"x'y\"\n{SOURCE}{now}"), "r.toml:4: engine is not"),

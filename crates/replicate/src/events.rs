@@ -59,6 +59,14 @@ pub fn introduction() -> Vec<u8> {
     statement(&events)
 }
 
+/// A statement with events as one that needs no introduction: it has it. The digits of that stand for whole bytes.
+pub fn alone(statement: &[u8]) -> Vec<u8> {
+    let mut text = introduction();
+    text.pop();
+    text.extend_from_slice(statement.strip_prefix(BINLOG).unwrap_or_default());
+    text
+}
+
 fn statement(events: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(BINLOG.len() + events.len().div_ceil(3) * 4 + 1);
     text.extend_from_slice(BINLOG);

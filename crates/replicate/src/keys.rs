@@ -1,9 +1,34 @@
-//! A row as an error names it: by the values of its key.
+//! A row as an error names it: by the values of its key, and which columns that has.
 
-use teak_binlog::{Image, Row, Value};
+use crate::failure::Failure;
+use teak_binlog::{Image, Row, Table, Value};
+use teak_client::Connection;
+use teak_sql::quoting::literal;
 
 /// Longer values are cut.
 const LONGEST: usize = 100;
+
+/// The columns of a table's primary key, or of its first key without duplicates and NULLs: their places from 0, and
+/// their names.
+pub fn columns(connection: &mut Connection, table: &Table) -> Result<Vec<(usize, String)>, Failure> {
+    let (schema, name) = (literal(table.database.as_bytes()), literal(table.name.as_bytes()));
+    let query = format!(
+        "SELECT s.INDEX_NAME, c.ORDINAL_POSITION, COLUMN_NAME FROM information_schema.STATISTICS s JOIN information_schema.COLUMNS c
+            USING (TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME)
+        WHERE s.TABLE_SCHEMA = {schema} AND s.TABLE_NAME = {name} AND s.NON_UNIQUE = 0 AND NOT s.NULLABLE = 'YES'
+        ORDER BY s.INDEX_NAME <> 'PRIMARY', s.INDEX_NAME, s.SEQ_IN_INDEX"
+    );
+    let rows = connection.query(query);
+    let rows =
+        rows.map_err(|error| Failure::of_target(&error, || format!("keys of {}", table.quoted_name())))?;
+    let first = rows.first().and_then(|row| row.first().cloned());
+    let of_first = rows.iter().filter(|row| row.first() == first.as_ref());
+    let column = |row: &Vec<Option<Vec<u8>>>| {
+        let text = |at: usize| Some(String::from_utf8_lossy(row.get(at)?.as_ref()?).into_owned());
+        Some((text(1)?.parse::<usize>().ok()?.checked_sub(1)?, text(2)?))
+    };
+    Ok(of_first.filter_map(column).collect())
+}
 
 /// The row by the values of these columns, places and names: before the change, if there is something before it.
 pub fn shown(row: &Row<'_>, columns: &[(usize, String)]) -> String {

@@ -64,6 +64,12 @@ pub fn of_target(connection: &mut Connection, plan: &TargetPlan) -> Result<Vec<S
             _ => wrong.push(format!("it has no engine {engine}")),
         }
     }
+    let mode = connection.value("SELECT @@GLOBAL.slave_exec_mode")?.unwrap_or_default();
+    if mode != "STRICT" {
+        wrong.push(format!(
+            "slave_exec_mode is {mode}: rows that do not fit would be overwritten without a word"
+        ));
+    }
     let triggers = connection.value("SELECT @@GLOBAL.slave_run_triggers_for_rbr")?.unwrap_or_default();
     if triggers != "NO" {
         wrong.push(format!(

@@ -4,6 +4,7 @@
 //! teak_replicate.position   a row for each source: how far it was applied
 //! teak_replicate.ddl        a row for a statement that changes definitions, from before it begins until its end is known
 //! teak_replicate.skip       a row for each transaction that somebody wants passed over, or that was
+//! teak_replicate.conflict   a row for each row that did not fit and was skipped
 //! teak_replicate.copy       a row for each table that is not copied yet, or in part
 //! teak_replicate.xa         rows for what an XA transaction did, from XA PREPARE until XA COMMIT
 //! ```
@@ -23,7 +24,7 @@ macro_rules! asked {
 }
 
 /// What makes them, each if it is not there.
-pub const STATEMENTS: [&str; 6] = [
+pub const STATEMENTS: [&str; 7] = [
     "CREATE DATABASE IF NOT EXISTS teak_replicate",
     concat!(
         "CREATE TABLE IF NOT EXISTS teak_replicate.position (
@@ -71,6 +72,17 @@ pub const STATEMENTS: [&str; 6] = [
         is_unsigned BOOLEAN NULL,
         PRIMARY KEY (source, table_schema, table_name)
     ) COMMENT 'teak replicate: tables that are not copied yet, or in part'",
+    "CREATE TABLE IF NOT EXISTS teak_replicate.conflict (
+        id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+        source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        gtid VARCHAR(200) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        table_schema VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+        table_name VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+        row_key TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+        error TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+        statement LONGTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'what would have applied it, and can',
+        noted TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
+    ) COMMENT 'teak replicate: rows that did not fit, and were skipped'",
 ];
 
 /// What the table of positions had not in builds before `pause` was there.
@@ -111,7 +123,9 @@ mod tests {
             "{}",
             exists(STATEMENTS[0])
         );
-        for (statement, table) in STATEMENTS[1..].iter().zip(["position", "skip", "ddl", "xa", "copy"]) {
+        for (statement, table) in
+            STATEMENTS[1..].iter().zip(["position", "skip", "ddl", "xa", "copy", "conflict"])
+        {
             let asked = exists(statement);
             assert!(asked.ends_with(&format!("TABLE_NAME = '{table}'")), "{asked}");
         }

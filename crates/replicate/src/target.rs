@@ -427,26 +427,6 @@ impl<'p> Target<'p> {
         Ok(vec![columns, columns + hidden_keys + hidden_times])
     }
 
-    /// The columns of a table's primary key, or of its first key without duplicates and NULLs: their places from 0, and
-    /// their names.
-    pub fn key_columns(&mut self, table: &Table) -> Vec<(usize, String)> {
-        let (schema, name) = (literal(table.database.as_bytes()), literal(table.name.as_bytes()));
-        let query = format!(
-            "SELECT s.INDEX_NAME, c.ORDINAL_POSITION, COLUMN_NAME FROM information_schema.STATISTICS s JOIN information_schema.COLUMNS c
-                USING (TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME)
-            WHERE s.TABLE_SCHEMA = {schema} AND s.TABLE_NAME = {name} AND s.NON_UNIQUE = 0 AND NOT s.NULLABLE = 'YES'
-            ORDER BY s.INDEX_NAME <> 'PRIMARY', s.INDEX_NAME, s.SEQ_IN_INDEX"
-        );
-        let rows = self.connection.query(query).unwrap_or_default();
-        let first = rows.first().and_then(|row| row.first().cloned());
-        let of_first = rows.iter().filter(|row| row.first() == first.as_ref());
-        let column = |row: &Vec<Option<Vec<u8>>>| {
-            let text = |at: usize| Some(String::from_utf8_lossy(row.get(at)?.as_ref()?).into_owned());
-            Some((text(1)?.parse::<usize>().ok()?.checked_sub(1)?, text(2)?))
-        };
-        of_first.filter_map(column).collect()
-    }
-
     /// The statement of a transaction that may have been carried out.
     pub fn intent(&self) -> Option<&Intent> {
         self.intent.as_ref()

@@ -63,7 +63,11 @@ impl<'p> Applier<'p> {
         let kept = part.keep(rows, &mut |row, (change, images)| {
             if self.care == Care::Each {
                 return match self.gathered.row(header, rows, change, images) {
-                    Some(statement) => self.one_row(&statement, row, rows),
+                    // A copy has nothing that a row could stand in the way of, so whose rows these are is not known.
+                    Some(statement) => {
+                        let done = self.target.carry_out(&statement);
+                        done.map_err(|error| self.row_failure(&error, row, rows))
+                    }
                     None => Ok(()),
                 };
             }
