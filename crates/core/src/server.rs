@@ -25,14 +25,14 @@
 //! | relations of tables | [`NewTable::links`], [`Engine::links_to`], [`Relink`] |
 //! | space that is given back | [`Engine::pack_table`], [`Engine::rewrite_rows`] with a [`Rewriter`] |
 //! | checks | [`Engine::check_trees`] to a [`Depth`], [`IndexCheck`], [`Engine::check_files`] |
-//! | numbers | [`Statistics`], [`SnapshotInfo`], [`LockWait`], [`Lost`] |
+//! | numbers | [`Statistics`], [`SnapshotInfo`], [`LockWait`] with [`Sought`], [`Lost`] |
 //! | a directory without an engine | [`is_engine`], [`Checkpoint`] |
 //! | single tables | [`Engine::export_table`], [`Engine::import_table`] with [`Incoming`] and [`Admission`] |
 //! | backups | [`BackupCopy`], [`Engine::pause_checkpoints`], [`Engine::durable_log_end`]; [`Chain`], [`ExtentList`] |
 
 pub use crate::store::BundleUse;
 
-pub use crate::lock::{Intention, LockOutcome};
+pub use crate::lock::{Intention, LockOutcome, Sought};
 
 pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round, Wanted};
 pub use crate::engine::{

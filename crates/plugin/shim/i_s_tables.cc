@@ -61,20 +61,16 @@ std::string shown_name(const std::string& encoded) {
     return shown;
 }
 
-void store_name(Field* field, const std::string& encoded) {
-    const std::string name = shown_name(encoded);
-    field->store(name.data(), name.size(), system_charset_info);
-}
+void store_name(Field* field, const std::string& name) { field->store(name.data(), name.size(), system_charset_info); }
 
 /* One row; 1 ends the listing. */
 int store_tree(void* context, const teak_tree_report* tree) {
     const auto* output = static_cast<const Output*>(context);
     static const char* const compressions[] = {"none", "lz4", "zstd", "zstd"};
     Field** field = output->table->field;
-    std::string path(reinterpret_cast<const char*>(tree->table.data), tree->table.len);
-    size_t slash = path.rfind('/');
-    store_name(*field++, slash == std::string::npos ? std::string() : path.substr(0, slash));
-    store_name(*field++, slash == std::string::npos ? path : path.substr(slash + 1));
+    const auto [schema, name] = shown_names(tree->table);
+    store_name(*field++, schema);
+    store_name(*field++, name);
     for (uint64_t number : {tree->tree, tree->entries, tree->leaves, tree->raw_bytes, tree->disk_bytes,
                             tree->dictionary_bytes, tree->memory_bytes})
         (*field++)->store(static_cast<longlong>(number), true);
@@ -99,6 +95,13 @@ int fill(THD* thd, TABLE_LIST* tables, Item*) {
 }
 
 } // namespace
+
+std::pair<std::string, std::string> shown_names(teak_bytes table) {
+    const std::string path(reinterpret_cast<const char*>(table.data), table.len);
+    const size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return {std::string(), shown_name(path)};
+    return {shown_name(path.substr(0, slash)), shown_name(path.substr(slash + 1))};
+}
 
 st_mysql_information_schema tables_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 

@@ -8,6 +8,7 @@
 #include "ha_teak.h"
 #include "session.h"
 #include "errors.h"
+#include "lock_waits_table.h"
 #include "snapshots_table.h"
 
 #include <mysql/service_thd_wait.h>
@@ -487,5 +488,7 @@ maria_declare_plugin(teak){MYSQL_STORAGE_ENGINE_PLUGIN,
     table_plugin("TEAK_FOREIGN", "Foreign keys of tables of Teak", &teak::foreign_descriptor, teak::init_foreign_table),
     table_plugin("TEAK_FOREIGN_COLS", "Columns of foreign keys of tables of Teak", &teak::foreign_columns_descriptor,
                  teak::init_foreign_columns_table),
+    table_plugin("TEAK_LOCK_WAITS", "Transactions that wait for locks of Teak, and who is in their way",
+                 &teak::lock_waits_descriptor, teak::init_lock_waits_table),
     table_plugin("TEAK_SNAPSHOTS", "Open snapshots of Teak and what is kept for each", &teak::snapshots_descriptor,
                  teak::init_snapshots_table) maria_declare_plugin_end;

@@ -15,6 +15,7 @@
 //! | [`orphans`] | rows whose parents are missing, all of a table at once |
 //! | [`counter`] | AUTO_INCREMENT |
 //! | [`results`] | results of queries that the server keeps: who may leave one, who may take one |
+//! | [`lock_waits`] | who waits for whom, and at whom each chain ends |
 //! | [`report`] | status variables and SHOW ENGINE TEAK STATUS |
 //! | [`xid`] | identifiers of XA transactions as people write them |
 //! | [`outcome`] | why an operation did not succeed |
@@ -32,6 +33,7 @@ pub mod counter;
 pub mod engine;
 pub mod foreign;
 pub mod host;
+pub mod lock_waits;
 mod locking;
 pub mod orphans;
 pub mod outcome;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
 use crate::engine::EngineHandle;
+use crate::lock_waits::lock_waits;
 use teak_core::server::{SnapshotInfo, Statistics};
 use teak_core::{CommitFlush, HistoryFull};
 
@@ -155,8 +156,22 @@ fn locks(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std::
         numbers.lock_timeouts,
         numbers.deadlocks,
     )?;
-    for wait in engine.core.lock_waits() {
-        writeln!(out, "transaction {} waits for transaction {}", wait.waiter, wait.holder)?;
+    for waiting in lock_waits(engine) {
+        let wait = &waiting.wait;
+        write!(
+            out,
+            "transaction {} waits for transaction {}, {:.1} s",
+            wait.waiter,
+            wait.holder,
+            wait.age.as_secs_f64()
+        )?;
+        if let Some((table, tree)) = &wait.table {
+            write!(out, ", in {table}, tree {tree}")?;
+        }
+        match waiting.root == wait.holder {
+            true => writeln!(out)?,
+            false => writeln!(out, ", and so for transaction {}", waiting.root)?,
+        }
     }
     Ok(())
 }

@@ -53,10 +53,12 @@ pub use txn::cursor::Cursor;
 pub use txn::transaction::{Savepoint, Transaction};
 
 use crate::file::FileSystem;
+use crate::lock::Wait;
 use crate::options::{LogLevel, Options};
-use crate::types::{Isolation, Timestamp, TxnId};
+use crate::types::{Isolation, Timestamp, TreeId, TxnId};
 use crate::Result;
 use care::checkpoints::Urgency;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Engine {
@@ -226,10 +228,19 @@ impl Engine {
         }
     }
 
-    /// Who waits for whom.
+    /// Who waits for whom, for a while at least. O(open tables) if anybody does.
     pub fn lock_waits(&self) -> Vec<LockWait> {
-        let wait = |(waiter, holder)| LockWait { waiter, holder };
-        self.shared.locks.waits().into_iter().map(wait).collect()
+        let waits = self.shared.locks.waits();
+        let trees: HashSet<TreeId> = waits.iter().map(|wait| wait.sought.tree).collect();
+        let tables = self.shared.data.tables.lock().with_trees(&trees);
+        let shown = |wait: Wait| LockWait {
+            table: tables.get(&wait.sought.tree).cloned(),
+            waiter: wait.waiter,
+            holder: wait.holder,
+            sought: wait.sought,
+            age: wait.age,
+        };
+        waits.into_iter().map(shown).collect()
     }
 
     /// Turns the engine read-only: something happened after which nothing it writes can be trusted.

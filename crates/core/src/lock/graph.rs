@@ -13,18 +13,45 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::sync::Mutex;
 
 use super::party::Party;
 use super::{LockTables, Target};
-use crate::{Error, Result, TxnId};
+use crate::{Error, LockMode, Result, TreeId, TxnId};
 
 struct Waiter {
     party: Arc<Party>,
     target: Target,
     since: Instant,
+    sought: Arc<Sought>,
+}
+
+/// What somebody wants who waits, for people to see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sought {
+    /// Of the key.
+    pub tree: TreeId,
+    /// The row, or where the range begins that is to be locked or to get keys.
+    pub key: Arc<[u8]>,
+    /// As what: an insert into another one's range is exclusive.
+    pub mode: LockMode,
+    /// It is a range, or lies in one of another's.
+    pub is_range: bool,
+}
+
+/// Somebody waits for somebody else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// Who waits.
+    pub waiter: TxnId,
+    /// For whom.
+    pub holder: TxnId,
+    /// What for.
+    pub sought: Arc<Sought>,
+    /// How long it has.
+    pub age: Duration,
 }
 
 impl Waiter {
@@ -65,9 +92,11 @@ impl WaitGraph {
         party: &Arc<Party>,
         target: Target,
         since: Instant,
+        sought: Sought,
     ) -> Result<()> {
+        let sought = Arc::new(sought);
         let mut waiters = self.waiters.lock();
-        waiters.insert(party.txn(), Waiter { party: party.clone(), target, since });
+        waiters.insert(party.txn(), Waiter { party: party.clone(), target, since, sought });
         resolve(&waiters, shared, party.txn())
     }
 
@@ -88,17 +117,19 @@ impl WaitGraph {
         }
     }
 
-    /// All direct edges between waiters and those in their way.
-    pub(super) fn waits(&self, shared: &LockTables) -> Vec<(TxnId, TxnId)> {
+    /// All direct edges between waiters and those in their way, in their order.
+    pub(super) fn waits(&self, shared: &LockTables) -> Vec<Wait> {
         let waiters = self.waiters.lock();
-        let mut edges: Vec<(TxnId, TxnId)> = Vec::new();
+        let mut edges: Vec<Wait> = Vec::new();
         for (txn, waiter) in waiters.iter() {
+            let age = shared.time.since(waiter.since);
             for blocker in shared.blockers(waiter.target, *txn, None) {
-                edges.push((*txn, blocker.via.unwrap_or(blocker.txn)));
+                let holder = blocker.via.unwrap_or(blocker.txn);
+                edges.push(Wait { waiter: *txn, holder, sought: waiter.sought.clone(), age });
             }
         }
-        edges.sort_unstable();
-        edges.dedup();
+        edges.sort_unstable_by_key(|wait| (wait.waiter, wait.holder));
+        edges.dedup_by_key(|wait| (wait.waiter, wait.holder));
         edges
     }
 }
@@ -164,4 +195,35 @@ fn still_there(waiters: &Waiters, shared: &LockTables, step: &Step, start: TxnId
     let edge = |b: &super::Blocker| b.txn == step.next && b.via == step.via;
     waiter.party.waiting() == Some(step.number)
         && shared.blockers(waiter.target, step.txn, Some(start)).iter().any(edge)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{asks, owner, try_lock, until_waiting, waits_for, LONG};
+    use super::super::LockManager;
+    use super::*;
+    use crate::LockMode::{Exclusive, Shared};
+    use crate::WaitRequest;
+    use std::ops::Bound;
+
+    #[test]
+    fn a_wait_says_what_it_is_for() {
+        let manager = LockManager::new(None);
+        let (mut a, b) = (owner(&manager, 1), owner(&manager, 2));
+        try_lock(&mut a, b"k", Exclusive).unwrap();
+        let none = WaitRequest::no_wait();
+        a.lock_range(7, Bound::Included(b"m"), Bound::Unbounded, Shared, &none).unwrap();
+        let b = waits_for(b, b"k", Shared);
+        until_waiting(&manager, 2);
+        let c = asks(owner(&manager, 3), |o| o.check_insert(7, b"n", &WaitRequest::waiting(LONG)));
+        until_waiting(&manager, 3);
+        let sought: Vec<Sought> = manager.waits().iter().map(|wait| (*wait.sought).clone()).collect();
+        let row = Sought { tree: 1, key: Arc::from(&b"k"[..]), mode: Shared, is_range: false };
+        let place = Sought { tree: 7, key: Arc::from(&b"n"[..]), mode: Exclusive, is_range: true };
+        assert_eq!(sought, [row, place]);
+        assert!(manager.waits().iter().all(|wait| wait.age < LONG));
+        drop(a);
+        b.join().unwrap().1.unwrap();
+        c.join().unwrap().1.unwrap();
+    }
 }

@@ -48,6 +48,7 @@ use crate::{Time, TreeId, TxnId};
 use account::Account;
 use cover::CoverTable;
 use graph::WaitGraph;
+pub use graph::{Sought, Wait};
 pub use intent::{Intent, Intention, Intents};
 pub use owner::LockOwner;
 use party::Party;
@@ -199,7 +200,7 @@ impl LockManager {
     }
 
     /// Who waits for whom.
-    pub fn waits(&self) -> Vec<(TxnId, TxnId)> {
+    pub fn waits(&self) -> Vec<Wait> {
         self.shared.graph.waits(&self.shared)
     }
 

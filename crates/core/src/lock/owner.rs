@@ -12,7 +12,7 @@ use super::party::{Party, Woken};
 use super::presence::Entered;
 use super::range::Want;
 use super::row::{Attempt, IfBlocked, Known, RowId};
-use super::{LockOutcome, LockTables, Target};
+use super::{LockOutcome, LockTables, Sought, Target};
 use crate::numbers::{NumberMap, NumberSet};
 use crate::{Error, LockMode, Result, TreeId, TxnId, WaitPolicy, WaitRequest};
 
@@ -117,7 +117,8 @@ impl LockOwner {
             Attempt::Done(outcome) => outcome,
             Attempt::Blocked(_) if wait.policy == WaitPolicy::NoWait => return Err(Error::WouldBlock),
             Attempt::Blocked(outcome) => {
-                self.wait(Target::Row(id), wait)?;
+                let sought = Sought { tree, key: Arc::from(key), mode, is_range: false };
+                self.wait(Target::Row(id), wait, sought)?;
                 outcome
             }
         };
@@ -276,20 +277,21 @@ impl LockOwner {
     }
 
     fn pass(&mut self, tree: TreeId, want: Want, wait: &WaitRequest<'_>) -> Result<()> {
+        let sought = want.sought(tree);
         if self.shared.ranges.request(tree, &self.party, want, if_blocked(wait)) {
             return Ok(());
         }
         if wait.policy == WaitPolicy::NoWait {
             return Err(Error::WouldBlock);
         }
-        self.wait(Target::Ranges(tree), wait)
+        self.wait(Target::Ranges(tree), wait, sought)
     }
 
     /// Waits for a request that is queued; afterwards it is granted or taken back.
-    fn wait(&mut self, target: Target, wait: &WaitRequest<'_>) -> Result<()> {
+    fn wait(&mut self, target: Target, wait: &WaitRequest<'_>, sought: Sought) -> Result<()> {
         let shared = &*self.shared;
         let start = shared.time.now();
-        let ended = self.sleep(target, wait, start);
+        let ended = self.sleep(target, wait, start, sought);
         shared.graph.leave(self.txn());
         // A grant that came meanwhile is kept: the lock is held, whatever else happened.
         let result = match ended {
@@ -312,8 +314,9 @@ impl LockOwner {
         result
     }
 
-    fn sleep(&self, target: Target, wait: &WaitRequest<'_>, start: Instant) -> Result<()> {
+    fn sleep(&self, target: Target, wait: &WaitRequest<'_>, start: Instant, sought: Sought) -> Result<()> {
         let shared = &*self.shared;
+        let mut sought = Some(sought);
         let mut told = (wait.before_wait)().then(Vec::new);
         self.tell(target, wait, &mut told);
         // A time-out too far away to be represented is none.
@@ -332,7 +335,11 @@ impl LockOwner {
                     round = shared.time.now() + LOOK_AROUND;
                     rounds += 1;
                     match rounds {
-                        1 => shared.graph.enter(shared, &self.party, target, start)?,
+                        1 => {
+                            if let Some(sought) = sought.take() {
+                                shared.graph.enter(shared, &self.party, target, start, sought)?;
+                            }
+                        }
                         // Whoever closes a cycle searches; this is for edges that came between two who waited already.
                         _ if rounds.is_power_of_two() => shared.graph.search_again(shared, self.txn())?,
                         _ => {}

@@ -14,10 +14,10 @@ use crossbeam_utils::CachePadded;
 
 use super::account::Account;
 use super::granted::Granted;
-use super::interval::Span;
+use super::interval::{Cut, Span};
 use super::party::{Party, Standing};
 use super::row::IfBlocked;
-use super::Blocker;
+use super::{Blocker, Sought};
 use crate::{LockMode, TreeId, TxnId};
 
 const SHARDS: usize = 64;
@@ -42,6 +42,19 @@ impl Want {
     /// Pass with inserts of keys from `first` to `last`.
     pub(super) fn keys(first: &[u8], last: &[u8]) -> Want {
         Want::Insert(Span::new(Bound::Included(first), Bound::Included(last)))
+    }
+
+    /// As people are told of it.
+    pub(super) fn sought(&self, tree: TreeId) -> Sought {
+        let key = match &self.span().from {
+            Cut::At(key, _) => key.clone(),
+            Cut::Lowest | Cut::Highest => Arc::from([]),
+        };
+        let mode = match self {
+            Want::Insert(_) => LockMode::Exclusive,
+            Want::Range(_, mode) => *mode,
+        };
+        Sought { tree, key, mode, is_range: true }
     }
 
     fn span(&self) -> &Span {

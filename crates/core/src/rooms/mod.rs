@@ -3,6 +3,6 @@
 
 pub mod hostile;
 
-pub use crate::lock::{LockCounters, LockManager, LockOutcome, LockOwner};
+pub use crate::lock::{LockCounters, LockManager, LockOutcome, LockOwner, Wait};
 pub use crate::slabs::Buffer;
 pub use crate::store::{Dictionary, Training};

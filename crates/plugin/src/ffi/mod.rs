@@ -61,6 +61,7 @@ pub mod session;
 pub mod status;
 pub mod table;
 pub mod trees;
+pub mod waits;
 mod window;
 
 #[cfg(test)]

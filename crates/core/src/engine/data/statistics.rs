@@ -1,9 +1,11 @@
 //! Numbers for people who watch an engine.
 
 use crate::engine::shared::Engine;
+use crate::lock::Sought;
 use crate::tree::Held;
 use crate::types::{Timestamp, TxnId};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Counted since the start, or as of now.
@@ -152,12 +154,18 @@ pub struct SnapshotInfo {
 }
 
 /// A transaction that waits for another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockWait {
     /// Who waits.
     pub waiter: TxnId,
     /// For whom.
     pub holder: TxnId,
+    /// What for.
+    pub sought: Arc<Sought>,
+    /// The table that it is of, and which of its trees; None: it is not open any more.
+    pub table: Option<(String, usize)>,
+    /// How long it has.
+    pub age: Duration,
 }
 
 /// A number that many threads add to.

@@ -11,7 +11,7 @@ use crate::sync::RwLock;
 use crate::tree::{Reader, Tree, TreeCursor};
 use crate::types::{Timestamp, TreeId};
 use crate::{Error, Result};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -318,6 +318,17 @@ impl OpenTables {
             let other = self.by_name.insert(to.to_string(), table);
             debug_assert!(other.is_none(), "two tables have one name");
         }
+    }
+
+    /// Of these trees the table, and which of its trees it is.
+    pub(in crate::engine) fn with_trees(&self, trees: &HashSet<TreeId>) -> HashMap<TreeId, (String, usize)> {
+        let mut found = HashMap::new();
+        // Mostly there are none, and a few at most.
+        for table in self.by_name.values().filter(|_| !trees.is_empty()) {
+            let of_table = table.trees.iter().enumerate().filter(|(_, tree)| trees.contains(&tree.id()));
+            found.extend(of_table.map(|(number, tree)| (tree.id(), (table.name(), number))));
+        }
+        found
     }
 
     pub(in crate::engine) fn all(&self) -> impl Iterator<Item = &Arc<Table>> {

@@ -1,0 +1,132 @@
+/*
+  information_schema.TEAK_LOCK_WAITS: a row for each transaction that waits for a lock and each that is in its way.
+
+  The plugin lives in the engine's library but not by its grace: it may be asked before the engine is there, or after it
+  could not start. Then the table is empty. As with the process list, other people's sessions are shown only to those
+  who have the PROCESS privilege.
+*/
+#include "lock_waits_table.h"
+#include "i_s_tables.h"
+#include "session.h"
+
+#include "sql_acl.h"
+#include "sql_i_s.h"
+#include "sql_show.h"
+#include <string>
+
+namespace teak {
+namespace {
+
+/* Of a key so many bytes are shown. */
+constexpr size_t kShownKeyBytes = 64;
+
+namespace fields {
+using namespace Show;
+ST_FIELD_INFO waits[] = {Column("WAITING_CONNECTION_ID", Show::ULonglong(), NOT_NULL),
+                         Column("WAITING_TRX_ID", Show::ULonglong(), NOT_NULL),
+                         Column("WAIT_SECONDS", Double(12), NOT_NULL),
+                         Column("TABLE_SCHEMA", Varchar(NAME_CHAR_LEN), NULLABLE),
+                         Column("TABLE_NAME", Varchar(NAME_CHAR_LEN), NULLABLE),
+                         Column("TREE", Show::ULonglong(), NULLABLE),
+                         Column("LOCK_MODE", Varchar(16), NOT_NULL),
+                         Column("LOCK_TYPE", Varchar(16), NOT_NULL),
+                         Column("LOCK_KEY", Varchar(2 * kShownKeyBytes + 3), NOT_NULL),
+                         Column("BLOCKING_CONNECTION_ID", Show::ULonglong(), NULLABLE),
+                         Column("BLOCKING_TRX_ID", Show::ULonglong(), NOT_NULL),
+                         Column("ROOT_CONNECTION_ID", Show::ULonglong(), NULLABLE),
+                         Column("ROOT_TRX_ID", Show::ULonglong(), NOT_NULL),
+                         Column("BEHIND_ROOT", Show::ULonglong(), NOT_NULL),
+                         Column("KILL_STATEMENT", Varchar(32), NULLABLE),
+                         CEnd()};
+} // namespace fields
+
+struct Output {
+    THD* thd;
+    TABLE* table;
+};
+
+/* The next fields of a row, one after the other. */
+class Row {
+  public:
+    explicit Row(TABLE* table) : field(table->field) {}
+
+    void number(uint64_t value) { (*field++)->store(static_cast<longlong>(value), true); }
+    void text(const std::string& value) { (*field++)->store(value.data(), value.size(), system_charset_info); }
+    void seconds(double value) { (*field++)->store(value); }
+    void null() { (*field++)->set_null(); }
+    /* The same of columns that may be NULL. */
+    void maybe(uint64_t value) {
+        (*field)->set_notnull();
+        number(value);
+    }
+    void maybe(const std::string& value) {
+        (*field)->set_notnull();
+        text(value);
+    }
+    /* A number of the process list; none of a transaction that nobody works on. */
+    void connection(uint64_t id) { id ? maybe(id) : null(); }
+
+  private:
+    Field** field;
+};
+
+std::string in_hex(teak_bytes key) {
+    static const char digits[] = "0123456789ABCDEF";
+    std::string hex;
+    for (size_t at = 0; at < key.len && at < kShownKeyBytes; at++) {
+        hex += digits[key.data[at] >> 4];
+        hex += digits[key.data[at] & 15];
+    }
+    return key.len > kShownKeyBytes ? hex + "..." : hex;
+}
+
+/* One row; 1 ends the listing. */
+int store_wait(void* context, const teak_lock_wait* wait) {
+    const auto* output = static_cast<const Output*>(context);
+    Row row(output->table);
+    row.number(wait->waiter);
+    row.number(wait->waiter_txn);
+    row.seconds(static_cast<double>(wait->milliseconds) / 1000);
+    if (wait->table.len) {
+        const auto [schema, table] = shown_names(wait->table);
+        row.maybe(schema);
+        row.maybe(table);
+        row.maybe(wait->tree);
+    } else {
+        row.null();
+        row.null();
+        row.null();
+    }
+    row.text(wait->is_exclusive ? "EXCLUSIVE" : "SHARED");
+    row.text(wait->is_range ? "RANGE" : "ROW");
+    row.text(in_hex(wait->key));
+    row.connection(wait->holder);
+    row.number(wait->holder_txn);
+    row.connection(wait->root);
+    row.number(wait->root_txn);
+    row.number(wait->behind_root);
+    if (wait->root)
+        row.maybe("KILL " + std::to_string(wait->root));
+    else
+        row.null();
+    return schema_table_store_record(output->thd, output->table) || thd_killed(output->thd);
+}
+
+int fill(THD* thd, TABLE_LIST* tables, Item*) {
+    if (!plugin.engine || check_global_access(thd, PROCESS_ACL, true)) return 0;
+    Output output{thd, tables->table};
+    return teak_lock_waits_report(plugin.engine, store_wait, &output) == TEAK_OK ? 0 : 1;
+}
+
+} // namespace
+
+st_mysql_information_schema lock_waits_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
+
+int init_lock_waits_table(void* schema_table) {
+    auto* schema = static_cast<ST_SCHEMA_TABLE*>(schema_table);
+    schema->fields_info = fields::waits;
+    schema->fill_table = fill;
+    return 0;
+}
+
+} // namespace teak

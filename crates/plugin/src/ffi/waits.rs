@@ -1,0 +1,76 @@
+//! Who waits for whom, for information_schema.TEAK_LOCK_WAITS.
+
+use std::os::raw::{c_int, c_void};
+use std::sync::Arc;
+
+use super::border::{Context, RawBytes};
+use super::engine::with_engine;
+use super::status::Status;
+use teak_core::LockMode;
+use teak_rows::engine::EngineHandle;
+use teak_rows::lock_waits::{lock_waits, Waiting};
+
+/// A transaction that waits for another.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawLockWait {
+    pub waiter_txn: u64,
+    /// Its number in the process list; 0: it is gone.
+    pub waiter: u64,
+    pub holder_txn: u64,
+    /// 0: nobody works on the transaction, which is prepared.
+    pub holder: u64,
+    /// Whom the holder waits for in the end; the holder, if it does not wait.
+    pub root_txn: u64,
+    pub root: u64,
+    /// So many transactions wait for the root, or for others who do.
+    pub behind_root: u64,
+    pub milliseconds: u64,
+    /// "db/table", as created; empty: it is not open any more.
+    pub table: RawBytes,
+    /// Its number in the table.
+    pub tree: u64,
+    /// As the tree has it.
+    pub key: RawBytes,
+    /// 0 or 1.
+    pub is_exclusive: u64,
+    /// 0 or 1: it is a range, or lies in one of another's.
+    pub is_range: u64,
+}
+
+fn raw(waiting: &Waiting) -> RawLockWait {
+    let wait = &waiting.wait;
+    let (table, tree) = wait.table.as_ref().map_or(("", 0), |(table, tree)| (&table[..], *tree));
+    RawLockWait {
+        waiter_txn: wait.waiter,
+        waiter: waiting.waiter,
+        holder_txn: wait.holder,
+        holder: waiting.holder,
+        root_txn: waiting.root,
+        root: waiting.root_session,
+        behind_root: waiting.behind_root,
+        milliseconds: u64::try_from(wait.age.as_millis()).unwrap_or(u64::MAX),
+        table: RawBytes::of(table.as_bytes()),
+        tree: tree as u64,
+        key: RawBytes::of(&wait.sought.key),
+        is_exclusive: u64::from(wait.sought.mode == LockMode::Exclusive),
+        is_range: u64::from(wait.sought.is_range),
+    }
+}
+
+/// Calls `visit` for all who wait, until it returns something but 0. No latch is held meanwhile.
+#[no_mangle]
+pub extern "C" fn teak_lock_waits_report(
+    handle: Option<&Arc<EngineHandle>>,
+    visit: unsafe extern "C" fn(*mut c_void, *const RawLockWait) -> c_int,
+    context: Context,
+) -> Status {
+    with_engine(handle, |engine| {
+        for waiting in lock_waits(engine) {
+            if context.tell(visit, &raw(&waiting)) != 0 {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
