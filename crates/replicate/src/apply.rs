@@ -4,16 +4,17 @@
 
 mod conflicts;
 mod copied;
+mod routed;
 
 use crate::configuration::SourcePlan;
-use crate::copying::{Copying, Part};
+use crate::copying::{self, Copying, Part};
 use crate::events::{Gathered, TooLong};
 use crate::failure::Failure;
 use crate::position::{Gtid, Position};
 use crate::progress::Progress;
 use crate::session;
 use crate::sides::LogPlace;
-use crate::statement::{Definition, Object, Repeat};
+use crate::statement::{Definition, Repeat};
 use crate::steps::{self, Step, Steps};
 use crate::target::{Intent, Place, Target};
 use conflicts::OneRow;
@@ -208,12 +209,11 @@ impl<'p> Applier<'p> {
             }
             Step::Table(table) => {
                 let routes = &self.source.routes;
-                if routes.follows(table.database.as_bytes()) {
-                    let here = routes.renamed(table);
-                    let fits = self.target.must_fit(here.as_ref().unwrap_or(table));
+                if routes.follows_table(table.database.as_bytes(), table.name.as_bytes()) {
+                    let here = routes.here(table);
+                    let fits = self.target.must_fit(&here, (&table.database, &table.name));
                     fits.map_err(|failure| self.named(failure))?;
-                    let database = routes.name_of(table.database.as_bytes());
-                    self.gathered.table(&sent.event.header, sent.body, database);
+                    self.gathered.table(&sent.event.header, sent.body, (&here.database, &here.name));
                 }
                 Ok(())
             }
@@ -268,9 +268,10 @@ impl<'p> Applier<'p> {
 
     fn rows(&mut self, sent: &Received<'_, '_>, rows: &Rows<'_>) -> Result<(), Failure> {
         let header = &sent.event.header;
-        if self.source.routes.follows(rows.table.database.as_bytes()) {
-            let database = self.source.routes.text_name_of(&rows.table.database);
-            let part = self.copying.part(&database, &rows.table.name).filter(|part| *part != Part::Rows);
+        let (routes, table) = (&self.source.routes, &rows.table);
+        if routes.follows_table(table.database.as_bytes(), table.name.as_bytes()) {
+            let (database, name) = routes.names_of(&table.database, &table.name);
+            let part = self.copying.part(&database, &name).filter(|part| *part != Part::Rows);
             if let Some(part) = part {
                 self.some_rows(sent, rows, part)?;
             } else if self.care == Care::Each && self.prepared.is_none() {
@@ -403,16 +404,8 @@ impl<'p> Applier<'p> {
         query: &Query<'_>,
         definition: &Definition,
     ) -> Result<(), Failure> {
-        let of = |object: &Object| object.database.clone().unwrap_or_else(|| query.database.to_vec());
-        let followed =
-            definition.objects.iter().filter(|object| self.source.routes.follows(&of(object))).count();
-        if followed == 0 {
+        if !self.is_followed(query, definition)? {
             return Ok(());
-        }
-        if followed < definition.objects.len() {
-            return Err(
-                self.stop("a statement about databases that are followed and others that are not".into())
-            );
         }
         let gtid = self.gtid();
         // Transactions before it are whole, and rows of its own come behind it.
@@ -422,7 +415,8 @@ impl<'p> Applier<'p> {
                 self.stop("a statement that changes definitions behind rows of its transaction".into())
             );
         }
-        let text = self.source.routes.rewritten(&query.statement, definition, steps::dialect_of(query));
+        let dialect = steps::dialect_of(query);
+        let text = self.source.routes.rewritten(&query.statement, definition, dialect, query.database);
         let text = text.ok_or_else(|| {
             self.stop("a view or a routine that names a renamed database: that is not built yet".into())
         })?;
@@ -498,11 +492,15 @@ impl<'p> Applier<'p> {
         let mut all = Vec::new();
         for object in &definition.objects {
             let database = object.database.as_deref().unwrap_or(query.database);
-            let mut quoted = quoted_name(self.source.routes.name_of(database));
-            if object.kind != "DATABASE" {
-                quoted.push(b'.');
-                quoted.extend_from_slice(&quoted_name(&object.name));
-            }
+            let routes = &self.source.routes;
+            let quoted = match object.kind {
+                "DATABASE" => quoted_name(routes.name_of(database)),
+                "TABLE" => {
+                    let [database, table] = [database, &object.name].map(String::from_utf8_lossy);
+                    copying::quoted(&routes.names_of(&database, &table))
+                }
+                _ => [quoted_name(routes.name_of(database)), quoted_name(&object.name)].join(&b"."[..]),
+            };
             let shown = self.target.definition(object.kind, &quoted);
             let shown = shown.map_err(|error| Failure::of_target(&error, || self.gtid()))?;
             all.extend_from_slice(&shown);

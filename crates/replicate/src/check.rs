@@ -141,7 +141,7 @@ struct Here {
 impl Here {
     fn ask(mut connection: Connection) -> Result<Here, Error> {
         let grants = Grants::of(&mut connection)?;
-        let tables = tables::all(&mut connection, &|_| true)?;
+        let tables = tables::all(&mut connection, &|_, _| true)?;
         let engines =
             connection.query("SELECT ENGINE FROM information_schema.ENGINES WHERE TRANSACTIONS = 'YES'")?;
         let engines = tables::texts(engines).flatten().collect();
@@ -368,6 +368,21 @@ impl Check<'_> {
         }
     }
 
+    /// Patterns of tables that no table has, and names of such as are renamed and are not there.
+    fn routes(&mut self, plan: &SourcePlan, tables: &tables::Tables) {
+        let name = &plan.name;
+        for (pattern, &line) in plan.routes.tables().iter().zip(&plan.lines.tables) {
+            if !tables.keys().any(|(database, table)| pattern.fits(database.as_bytes(), table.as_bytes())) {
+                let why = format!("{name}: no table that is followed is called as this says");
+                self.findings.add(line, Wrong, why);
+            }
+        }
+        for there in plan.routes.renamed_tables().filter(|there| !tables.contains_key(*there)) {
+            let why = format!("{name}: rename_tables: there is no table `{}`.`{}`", there.0, there.1);
+            self.findings.add(plan.lines.rename_tables, Wrong, why);
+        }
+    }
+
     /// Tables of both sides. `weight`: of what differs.
     fn tables(
         &mut self,
@@ -376,29 +391,34 @@ impl Check<'_> {
         progress: Progress,
     ) -> Result<(), Error> {
         let (name, line) = (&plan.name, plan.lines.table);
-        let follows = |database: &str| plan.routes.follows(database.as_bytes());
-        let rename = |database: &str| plan.routes.text_name_of(database);
+        let follows =
+            |database: &str, table: &str| plan.routes.follows_table(database.as_bytes(), table.as_bytes());
         let theirs = tables::all(connection, &follows)?;
+        self.routes(plan, &theirs);
         let mut databases: Vec<String> = Vec::new();
         for ((database, table), there) in &theirs {
-            let ours = (rename(database), table.clone());
+            let ours = plan.routes.names_of(database, table);
             let shown = format!("{name}: `{database}`.`{table}`");
             if there.key.is_empty() && !there.is_sequence {
                 let why = "has no key: each row that is changed is looked for in the whole table";
                 self.findings.add(line, Warning, format!("{shown} {why}"));
             }
             if let Some(owner) = self.owners.insert(ours.clone(), name.clone()) {
-                let why =
-                    format!("{shown} and a table of {owner} are one in the target, `{}`.`{table}`", ours.0);
-                self.findings.add(line, Wrong, why);
+                let why = format!(
+                    "{shown} and a table of {owner} are one in the target, `{}`.`{}`",
+                    ours.0, ours.1
+                );
+                let is_renamed =
+                    plan.routes.renamed_tables().any(|name| (&name.0, &name.1) == (database, table));
+                self.findings.add(if is_renamed { plan.lines.rename_tables } else { line }, Wrong, why);
             }
             let Some(here) = &self.target else { continue };
             let found = match (here.tables.get(&ours), progress) {
                 (None, Progress::ToCopy) => refusal(there).into_iter().collect(),
                 (Some(_), Progress::ToCopy) => {
-                    vec![format!("is to be copied, and `{}`.`{table}` is there already", ours.0)]
+                    vec![format!("is to be copied, and `{}`.`{}` is there already", ours.0, ours.1)]
                 }
-                (None, _) => vec![format!("is not in the target, as `{}`.`{table}`", ours.0)],
+                (None, _) => vec![format!("is not in the target, as `{}`.`{}`", ours.0, ours.1)],
                 (Some(table), _) => differences(there, table, &here.engines),
             };
             for why in found {
@@ -420,12 +440,16 @@ impl Check<'_> {
         progress: Progress,
     ) -> Result<(), Error> {
         let (name, line) = (&plan.name, plan.lines.table);
-        let follows = |database: &str| plan.routes.follows(database.as_bytes());
+        let follows =
+            |database: &str, table: &str| plan.routes.follows_table(database.as_bytes(), table.as_bytes());
         let weight = progress.weight();
-        let theirs = tables::cascades(connection, &follows, &|database| plan.routes.text_name_of(database))?;
+        let theirs =
+            tables::cascades(connection, &follows, &|database, table| plan.routes.names_of(database, table))?;
         let Some(here) = &mut self.target else { return Ok(()) };
-        let is_ours = |database: &str| databases.iter().any(|one| one == database);
-        let ours = tables::cascades(&mut here.connection, &is_ours, &|database| database.into())?;
+        let is_ours = |database: &str, table: &str| {
+            databases.iter().any(|one| one == database) && !plan.routes.leave_out(database, table)
+        };
+        let ours = tables::cascades(&mut here.connection, &is_ours, &tables::as_they_are)?;
         for key in theirs.difference(&ours).filter(|_| progress != Progress::ToCopy) {
             let why = format!(
                 "{name}: what this does at the source is in no log, and the target has it not: {key}"

@@ -1,6 +1,6 @@
 //! The configuration file: TOML, whose keys are in docs/replicate.md. What is wrong in it is told with its line.
 
-use crate::routes::Routes;
+use crate::routes::{Routes, TablePattern};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -113,6 +113,10 @@ pub struct SourceLines {
     pub server_id: usize,
     /// Each of `databases`.
     pub patterns: Vec<usize>,
+    /// Each of `tables`.
+    pub tables: Vec<usize>,
+    /// `rename_tables`, or the table.
+    pub rename_tables: usize,
 }
 
 /// Where to begin if the target has no position of the source.
@@ -217,6 +221,9 @@ server_keys! {
         databases: Option<Vec<Spanned<String>>>,
         rename_databases: Option<Spanned<BTreeMap<String, String>>>,
         on_conflict: Option<OnConflict>,
+        tables: Option<Vec<Spanned<String>>>,
+        exclude_tables: Option<Vec<Spanned<String>>>,
+        rename_tables: Option<Spanned<BTreeMap<String, String>>>,
     }
 }
 
@@ -259,11 +266,14 @@ impl Configuration {
         let mut sources: Vec<SourcePlan> = Vec::new();
         for source in keys.source {
             let (at, name) = (source.span(), source.get_ref().name.span());
+            let renamed = source.get_ref().rename_tables.as_ref().map(Spanned::span);
             match self::source(source.into_inner(), &lines, at) {
                 Err(why) => wrong.push(why),
                 Ok(source) => {
                     if let Some(why) = sources.iter().find_map(|other| source.clash(other)) {
-                        wrong.push(lines.wrong(name, why));
+                        let is_of_tables = why.starts_with("rename_tables");
+                        let at = renamed.filter(|_| is_of_tables).unwrap_or(name);
+                        wrong.push(lines.wrong(at, why));
                     }
                     sources.push(source);
                 }
@@ -288,6 +298,9 @@ impl SourcePlan {
     fn clash(&self, other: &SourcePlan) -> Option<String> {
         if other.name.eq_ignore_ascii_case(&self.name) {
             return Some(format!("there are two sources {}", self.name));
+        }
+        if let Some(table) = self.routes.shares(&other.routes) {
+            return Some(format!("rename_tables: a table of {} would be {table} as well", other.name));
         }
         let is_same = other.settings.address == self.settings.address && other.server_id == self.server_id;
         let id = self.server_id.filter(|_| is_same)?;
@@ -326,6 +339,8 @@ fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<Sourc
         start: lines.of(&keys.start.span()),
         server_id: keys.server_id.as_ref().map_or(lines.of(&at), |id| lines.of(&id.span())),
         patterns,
+        tables: keys.tables.iter().flatten().map(|pattern| lines.of(&pattern.span())).collect(),
+        rename_tables: keys.rename_tables.as_ref().map_or(lines.of(&at), |names| lines.of(&names.span())),
     };
     let settings = settings.map_err(|why| lines.wrong(at, why))?;
     let server_id = match keys.server_id {
@@ -339,8 +354,23 @@ fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<Sourc
             routes.rename(from, to).map_err(|why| lines.wrong(renamed.span(), why))?;
         }
     }
+    let tables = keys.tables.map(|those| table_patterns(those, lines)).transpose()?;
+    routes.choose(tables, table_patterns(keys.exclude_tables.unwrap_or_default(), lines)?);
+    if let Some(renamed) = &keys.rename_tables {
+        for (from, to) in renamed.get_ref() {
+            routes.rename_table(from, to).map_err(|why| lines.wrong(renamed.span(), why))?;
+        }
+    }
     let on_conflict = keys.on_conflict.unwrap_or_default();
     Ok(SourcePlan { name, settings, start, server_id, routes, on_conflict, lines: places })
+}
+
+fn table_patterns(texts: Vec<Spanned<String>>, lines: &Lines<'_>) -> Result<Vec<TablePattern>, String> {
+    let pattern = |text: Spanned<String>| {
+        let why = || format!("{} is not database.table", text.get_ref());
+        TablePattern::parse(text.get_ref()).ok_or_else(|| lines.wrong(text.span(), why()))
+    };
+    texts.into_iter().map(pattern).collect()
 }
 
 /// What may stand in a statement as it is.
@@ -498,6 +528,22 @@ mod tests {
             (
                 format!("{TARGET}{SOURCE}{now}password_file = \"/nowhere/x\"\n"),
                 "r.toml:4: password_file /nowhere/x",
+            ),
+            (format!("{TARGET}{SOURCE}{now}tables = [\"a.*\",\n\"b\"]\n"), "r.toml:11: b is not database.table"),
+            (
+                format!("{TARGET}{SOURCE}{now}exclude_tables = [\".t\"]\n"),
+                "r.toml:10: .t is not database.table",
+            ),
+            (
+                format!("{TARGET}{SOURCE}{now}rename_tables = {{ \"a.t\" = \"x.t\", \"b.t\" = \"x.t\" }}\n"),
+                "r.toml:10: rename_tables: two tables would be x.t",
+            ),
+            (
+                format!(
+                    "{TARGET}{SOURCE}{now}rename_tables = {{ \"a.t\" = \"x.t\" }}\n{}{now}rename_tables = {{ \"b.t\" = \"x.t\" }}\n",
+                    SOURCE.replace("wiki1", "w2")
+                ),
+                "r.toml:17: rename_tables: a table of wiki1 would be x.t as well",
             ),
             (
                 format!("{TARGET}{SOURCE}{now}on_conflict = \"ignore\"\n"),

@@ -33,11 +33,12 @@ pub fn tables(
     copying: &Copying,
 ) -> Result<Vec<Planned>, Failure> {
     let of_source = |error: Error| Failure::of_source(&error);
-    let follows = |database: &str| plan.routes.follows(database.as_bytes());
+    let follows =
+        |database: &str, table: &str| plan.routes.follows_table(database.as_bytes(), table.as_bytes());
     let theirs = tables::all(source, &follows).map_err(of_source)?;
     let order = in_order(source, &theirs).map_err(of_source)?;
     let order = order.map_err(|why| Failure::Final(why, Status::Usage))?;
-    let here = |name: &TableName| (plan.routes.text_name_of(&name.0), name.1.clone());
+    let here = |name: &TableName| plan.routes.names_of(&name.0, &name.1);
     let planned = |ordered: Ordered| Planned {
         here: here(&ordered.name),
         parents: ordered.parents.iter().map(here).collect(),
@@ -136,7 +137,8 @@ pub fn define(
         )));
     }
     crate::chunks::prepare(source).map_err(of_source)?;
-    let follows = |database: &str| plan.routes.follows(database.as_bytes());
+    let follows =
+        |database: &str, table: &str| plan.routes.follows_table(database.as_bytes(), table.as_bytes());
     let theirs = tables::all(source, &follows).map_err(of_source)?;
     in_order(source, &theirs).map_err(of_source)?.map_err(usage)?;
     for ((database, table), found) in &theirs {
@@ -148,9 +150,9 @@ pub fn define(
     let (position, definitions) = standing(source, plan)
         .map_err(of_source)?
         .ok_or_else(|| Failure::Passing("source: its definitions change all the time".into()))?;
-    let ours = tables::all(target.connection(), &|_| true).map_err(of_target)?;
+    let ours = tables::all(target.connection(), &|_, _| true).map_err(of_target)?;
     let noted = Copying::read(target)?;
-    let names = definitions.iter().map(|(name, _)| (plan.routes.text_name_of(&name.0), name.1.clone()));
+    let names = definitions.iter().map(|(name, _)| plan.routes.names_of(&name.0, &name.1));
     let names: Vec<TableName> = names.collect();
     // One that was noted before was made by a copy that did not come to its beginning.
     if let Some((database, table)) =
@@ -213,7 +215,7 @@ fn make(
     let dialect = crate::statement::dialect(0, None);
     let rewritten = match crate::statement::classify(text, dialect) {
         crate::statement::Statement::Definition(definition) => {
-            plan.routes.rewritten(text, &definition, dialect)
+            plan.routes.rewritten(text, &definition, dialect, there.as_bytes())
         }
         _ => None,
     };
@@ -249,7 +251,8 @@ fn standing(source: &mut Connection, plan: &SourcePlan) -> Result<Option<(String
 
 fn defined(source: &mut Connection, plan: &SourcePlan) -> Result<Vec<Defined>, Error> {
     const GONE: [u16; 2] = [1049, 1146];
-    let follows = |database: &str| plan.routes.follows(database.as_bytes());
+    let follows =
+        |database: &str, table: &str| plan.routes.follows_table(database.as_bytes(), table.as_bytes());
     let mut all = Vec::new();
     for name in tables::all(source, &follows)?.into_keys() {
         match source.query([b"SHOW CREATE TABLE ", &copying::quoted(&name)[..]].concat()) {

@@ -110,14 +110,18 @@ impl Gathered {
         Gathered { longest, ..Gathered::default() }
     }
 
-    /// A table whose rows will come: the event's body behind its header, without a checksum, and the name that its
-    /// database has in the target.
-    pub fn table(&mut self, header: &Header, body: &[u8], database: &[u8]) {
+    /// A table whose rows will come: the event's body behind its header, without a checksum, and the names that its
+    /// database and itself have in the target.
+    pub fn table(&mut self, header: &Header, body: &[u8], (database, table): (&str, &str)) {
         let (fixed, named) = body.split_at(body.len().min(FIXED_BYTES));
-        // A length before the name, and a zero behind it. Names have at most 64 characters.
-        let theirs = named.first().map_or(0, |&length| 1 + usize::from(length));
+        // Each name has a length before it, and a zero behind it. Names have at most 64 characters.
+        let behind = |named: &[u8]| named.first().map_or(0, |&length| 2 + usize::from(length));
+        let theirs = behind(named);
+        let theirs = theirs + behind(named.get(theirs..).unwrap_or_default());
         let rest = named.get(theirs..).unwrap_or_default();
-        let parts = [fixed, &[database.len() as u8], database, rest];
+        let length = |name: &str| [name.len() as u8];
+        let (first, second) = (length(database), length(table));
+        let parts = [fixed, &first, database.as_bytes(), &[0], &second, table.as_bytes(), &[0], rest];
         push(&mut self.maps, TABLE_MAP, (header.time, header.server_id), &parts);
     }
 
@@ -305,12 +309,12 @@ mod tests {
 
     /// The statements that rows become, for a target that takes packets of so many bytes.
     fn statements(kind: u8, images: &[u8], longest_packet: usize) -> Result<Vec<Vec<u8>>, TooLong> {
-        let database = b"db";
+        let names = ("db", "t");
         let mut gathered = Gathered::new(longest_packet);
         let mut made = Vec::new();
         let mut taken = Ok(());
         with_rows(kind, images, &mut |header, rows| {
-            gathered.table(header, &table_map(), database);
+            gathered.table(header, &table_map(), names);
             taken = gathered.rows(header, rows, &mut |statement| made.push(statement));
             gathered.end(&mut |statement| made.push(statement));
         });
@@ -383,7 +387,7 @@ mod tests {
         let mut gathered = Gathered::new(1 << 20);
         let mut made = Vec::new();
         with_rows(WRITE_ROWS_V1, &images, &mut |header, rows| {
-            gathered.table(header, &table_map(), b"db");
+            gathered.table(header, &table_map(), ("db", "t"));
             let (mut from, mut each) = (0, rows.iter());
             while each.next().is_some() {
                 let to = images.len() - each.images_left().len();
@@ -396,12 +400,12 @@ mod tests {
     }
 
     #[test]
-    fn a_table_map_is_decoded_as_it_was_but_for_its_database() {
-        for database in ["db", "", "another_name"] {
+    fn a_table_map_is_decoded_as_it_was_but_for_its_names() {
+        for (database, table) in [("db", "t"), ("", "t"), ("another_name", "t"), ("d", "another_table")] {
             let mut gathered = Gathered::new(1 << 20);
             let (mut made, mut maps) = (vec![introduction()], Vec::new());
             with_rows(WRITE_ROWS_V1, &image(1, 1), &mut |header, rows| {
-                gathered.table(header, &table_map(), database.as_bytes());
+                gathered.table(header, &table_map(), (database, table));
                 gathered.rows(header, rows, &mut |_| ()).unwrap();
                 gathered.end(&mut |statement| made.push(statement));
             });
@@ -410,7 +414,7 @@ mod tests {
                     maps.push(Table::clone(table));
                 }
             });
-            assert_eq!((maps.len(), maps[0].quoted_name()), (1, format!("`{database}`.`t`")));
+            assert_eq!((maps.len(), maps[0].quoted_name()), (1, format!("`{database}`.`{table}`")));
             assert_eq!(maps[0].columns.len(), 2);
         }
     }
@@ -423,7 +427,7 @@ mod tests {
         with_rows(kind, images, &mut |header, rows| {
             let mut full = Vec::new();
             part.keep(rows, &mut |_, (change, images)| {
-                gathered.table(header, &table_map(), b"db");
+                gathered.table(header, &table_map(), ("db", "t"));
                 gathered
                     .some_row(header, rows, change, images, &mut |statement| full.push(statement))
                     .unwrap();

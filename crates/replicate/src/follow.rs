@@ -296,10 +296,12 @@ impl<'p> Follower<'p> {
     /// account sees them; of the others that is looked at with their first rows.
     fn claim(&mut self, connection: &mut Connection) -> Result<(), Failure> {
         let (source, routes, claims) = (&self.source.name, &self.source.routes, self.claims);
-        let follows = |database: &str| routes.follows(database.as_bytes());
+        let follows =
+            |database: &str, table: &str| routes.follows_table(database.as_bytes(), table.as_bytes());
         let tables = tables::all(connection, &follows).map_err(|error| Failure::of_source(&error))?;
-        let mut names = tables.keys().map(|(database, table)| (routes.text_name_of(database), table));
-        names.try_for_each(|(database, table)| claims.claim(source, &database, table))?;
+        tables
+            .keys()
+            .try_for_each(|there| claims.claim(source, there, &routes.names_of(&there.0, &there.1)))?;
         self.has_claimed = true;
         Ok(())
     }

@@ -59,7 +59,7 @@ impl SideError {
 /// The names of one table on both sides.
 #[derive(Debug, Clone)]
 pub struct Pair {
-    /// Its own, without quotes.
+    /// Its own in the target, without quotes.
     pub table: String,
     /// That of its database in the target, with quotes.
     pub database: Vec<u8>,
@@ -70,12 +70,14 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Of a table, and of its database on both sides.
-    pub fn of(there: &str, here: &str, table: &str) -> Pair {
-        let (name, database) = (quoted_name(table.as_bytes()), quoted_name(here.as_bytes()));
-        let there = [&quoted_name(there.as_bytes())[..], b".", &name].concat();
-        let here = [&database[..], b".", &name].concat();
-        Pair { table: table.into(), database, there, here }
+    /// Of the names of database and table on both sides.
+    pub fn of(there: (&str, &str), here: (&str, &str)) -> Pair {
+        let [there, here] = [there, here].map(|(database, table)| {
+            let both = [quoted_name(database.as_bytes()), quoted_name(table.as_bytes())];
+            (both.join(&b"."[..]), both, table)
+        });
+        let ([database, _], table) = (here.1, here.2.into());
+        Pair { table, database, there: there.0, here: here.0 }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a statement of a log is: the frame of a transaction, a definition and of what, or something else.
 
+use std::ops::Range;
 use teak_sql::charset::{Charset, Dialect};
 use teak_sql::tokens::{Token, Tokens};
 
@@ -50,8 +51,21 @@ pub struct Definition {
     pub objects: Vec<Object>,
     /// What a restart makes of it.
     pub repeat: Repeat,
-    /// There is a query or a routine behind its name.
+    /// It is about something that has a query or a routine.
     pub has_body: bool,
+    /// Where it names tables, in the order of its text.
+    pub mentions: Vec<Mention>,
+}
+
+/// A place at which a statement names a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mention {
+    /// None: the default database.
+    pub database: Option<Vec<u8>>,
+    /// The table.
+    pub name: Vec<u8>,
+    /// The name's bytes in the statement, with that of the database if there is one.
+    pub place: Range<usize>,
 }
 
 /// Something that is defined.
@@ -211,19 +225,48 @@ fn if_exists(tokens: &mut Tokens<'_>) {
     }
 }
 
-fn object(kind: &'static str, tokens: &mut Tokens<'_>) -> Option<Object> {
+/// An object that is named next; a table is one of the `mentions` as well.
+fn object(kind: &'static str, tokens: &mut Tokens<'_>, mentions: &mut Vec<Mention>) -> Option<Object> {
     if kind == "DATABASE" {
         return Some(Object { kind, database: Some(tokens.name()?), name: Vec::new() });
     }
+    let from = tokens.begin_of_next();
     let (database, name) = tokens.qualified()?;
+    if kind == "TABLE" {
+        mentions.push(Mention { database: database.clone(), name: name.clone(), place: from..tokens.at });
+    }
     Some(Object { kind, database, name })
 }
 
 fn one(kind: &'static str, mut tokens: Tokens<'_>, repeat: Repeat) -> Statement {
     if_exists(&mut tokens);
-    match object(kind, &mut tokens) {
-        Some(object) => Statement::Definition(Definition { objects: vec![object], repeat, has_body: false }),
-        None => Statement::Unknown,
+    let mut mentions = Vec::new();
+    let Some(object) = object(kind, &mut tokens, &mut mentions) else { return Statement::Unknown };
+    if kind == "TABLE" {
+        others(tokens, &object, &mut mentions);
+    }
+    Statement::Definition(Definition { objects: vec![object], repeat, has_body: false, mentions })
+}
+
+/// The tables that the definition of one names behind it: the one that it is made like, and those that it refers to.
+fn others(mut tokens: Tokens<'_>, table: &Object, mentions: &mut Vec<Mention>) {
+    let mut ahead = tokens.clone();
+    let _ = ahead.accept_mark(b'(');
+    if ahead.accept("LIKE") {
+        let _ = object("TABLE", &mut ahead, mentions);
+        return;
+    }
+    while tokens.any(|token| token.is("REFERENCES")) {
+        reference(&mut tokens, table, mentions);
+    }
+}
+
+/// Behind REFERENCES: without a database that of the table that has the key.
+fn reference(tokens: &mut Tokens<'_>, table: &Object, mentions: &mut Vec<Mention>) {
+    if object("TABLE", tokens, mentions).is_some() {
+        if let Some(parent) = mentions.last_mut().filter(|parent| parent.database.is_none()) {
+            parent.database.clone_from(&table.database);
+        }
     }
 }
 
@@ -262,39 +305,53 @@ fn alter(mut tokens: Tokens<'_>) -> Statement {
         return with_body(changed, one(kind, tokens, Repeat::Harmless));
     }
     if_exists(&mut tokens);
-    let Some(table) = object("TABLE", &mut tokens) else { return Statement::Unknown };
-    let mut objects = vec![table];
+    let mut mentions = Vec::new();
+    let Some(table) = object("TABLE", &mut tokens, &mut mentions) else { return Statement::Unknown };
+    let mut objects = vec![table.clone()];
     let mut repeat = Repeat::ByDefinitions;
     let mut rest = tokens;
+    // EXCHANGE PARTITION p WITH TABLE, CONVERT PARTITION p TO TABLE, CONVERT TABLE: the rows of another table.
+    let mut moves_rows = false;
     while let Some(token) = rest.next() {
+        if token.is("REFERENCES") {
+            reference(&mut rest, &table, &mut mentions);
+        }
         if token.is("EXCHANGE") && rest.peek().is_some_and(|next| next.is("PARTITION")) {
             repeat = Repeat::Unclear;
+            moves_rows = true;
+        }
+        moves_rows |= token.is("CONVERT") && !rest.peek().is_some_and(|next| next.is("TO"));
+        if moves_rows && token.is("TABLE") {
+            objects.extend(object("TABLE", &mut rest, &mut mentions));
+            moves_rows = false;
         }
         let parts = ["COLUMN", "INDEX", "KEY"];
         if token.is("RENAME") && !rest.peek().is_some_and(|next| parts.iter().any(|part| next.is(part))) {
             let _ = rest.accept("TO") || rest.accept("AS") || rest.accept_mark(b'=');
-            objects.extend(object("TABLE", &mut rest));
+            objects.extend(object("TABLE", &mut rest, &mut mentions));
         }
     }
-    Statement::Definition(Definition { objects, repeat, has_body: false })
+    Statement::Definition(Definition { objects, repeat, has_body: false, mentions })
 }
 
 fn drop(mut tokens: Tokens<'_>) -> Statement {
     let Some(kind) = kind_of(&mut tokens) else { return Statement::Unknown };
-    let kind = match (kind, shown_as(kind)) {
+    let (dropped, kind) = match (kind, shown_as(kind)) {
         ("INDEX", _) => return index(tokens),
-        (_, Some(kind)) => kind,
+        (dropped, Some(kind)) => (dropped, kind),
         (other, None) => return passed_over(other),
     };
     if_exists(&mut tokens);
-    let mut objects = Vec::new();
+    let (mut objects, mut mentions) = (Vec::new(), Vec::new());
     loop {
-        match object(kind, &mut tokens) {
+        match object(kind, &mut tokens, &mut mentions) {
             Some(object) => objects.push(object),
             None => return Statement::Unknown,
         }
         if !tokens.accept_mark(b',') {
-            return Statement::Definition(Definition { objects, repeat: Repeat::Harmless, has_body: false });
+            let repeat = Repeat::Harmless;
+            let definition = Definition { objects, repeat, has_body: false, mentions };
+            return with_body(dropped, Statement::Definition(definition));
         }
     }
 }
@@ -307,14 +364,14 @@ fn rename(mut tokens: Tokens<'_>) -> Statement {
         return Statement::Unknown;
     }
     if_exists(&mut tokens);
-    let (mut from, mut to) = (Vec::new(), Vec::new());
+    let (mut from, mut to, mut mentions) = (Vec::new(), Vec::new(), Vec::new());
     loop {
-        let Some(old) = object("TABLE", &mut tokens) else { return Statement::Unknown };
+        let Some(old) = object("TABLE", &mut tokens, &mut mentions) else { return Statement::Unknown };
         // NOWAIT, or WAIT and a number.
         if !tokens.any(|token| token.is("TO")) {
             return Statement::Unknown;
         }
-        let Some(new) = object("TABLE", &mut tokens) else { return Statement::Unknown };
+        let Some(new) = object("TABLE", &mut tokens, &mut mentions) else { return Statement::Unknown };
         from.push(old);
         to.push(new);
         if !tokens.accept_mark(b',') {
@@ -331,7 +388,7 @@ fn rename(mut tokens: Tokens<'_>) -> Statement {
             from.push(object);
         }
     }
-    Statement::Definition(Definition { objects: from, repeat, has_body: false })
+    Statement::Definition(Definition { objects: from, repeat, has_body: false, mentions })
 }
 
 #[cfg(test)]
@@ -379,7 +436,10 @@ mod tests {
             ),
             ("ALTER IGNORE TABLE t ADD COLUMN a INT, RENAME INDEX i TO j", &["TABLE .t"], ByDefinitions),
             ("ALTER TABLE t RENAME d.u", &["TABLE .t", "TABLE d.u"], ByDefinitions),
-            ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", &["TABLE .t"], Unclear),
+            ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", &["TABLE .t", "TABLE .u"], Unclear),
+            ("ALTER TABLE t CONVERT PARTITION p TO TABLE d.u", &["TABLE .t", "TABLE d.u"], ByDefinitions),
+            ("ALTER TABLE t CONVERT TABLE u TO PARTITION p", &["TABLE .t", "TABLE .u"], ByDefinitions),
+            ("ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4", &["TABLE .t"], ByDefinitions),
             ("SET STATEMENT max_statement_time=1 FOR ALTER TABLE t FORCE", &["TABLE .t"], ByDefinitions),
             ("RENAME TABLE t TO _old, _new TO t", &["TABLE .t", "TABLE ._new", "TABLE ._old"], ByDefinitions),
             ("RENAME TABLE a TO x, b TO a, x TO b", &["TABLE .a", "TABLE .b", "TABLE .x"], ByMark),

@@ -41,8 +41,8 @@ pub struct Table {
 /// Tables by the names of their databases and their own.
 pub type Tables = BTreeMap<(String, String), Table>;
 
-/// Tables, not views, of the databases that are meant, as far as the account sees them.
-pub fn all(connection: &mut Connection, is_meant: &dyn Fn(&str) -> bool) -> Result<Tables, Error> {
+/// Tables, not views, that are meant by the names of their databases and their own, as far as the account sees them.
+pub fn all(connection: &mut Connection, is_meant: &dyn Fn(&str, &str) -> bool) -> Result<Tables, Error> {
     // Databases of the server itself are left out.
     described(connection, &format!("TABLE_SCHEMA NOT IN ('{}')", OWN.join("', '")), is_meant)
 }
@@ -51,20 +51,20 @@ pub fn all(connection: &mut Connection, is_meant: &dyn Fn(&str) -> bool) -> Resu
 pub fn one(connection: &mut Connection, database: &str, table: &str) -> Result<Option<Table>, Error> {
     let [schema, name] = [database, table].map(|text| literal(text.as_bytes()));
     let condition = format!("TABLE_SCHEMA = {schema} AND TABLE_NAME = {name}");
-    Ok(described(connection, &condition, &|_| true)?.into_values().next())
+    Ok(described(connection, &condition, &|_, _| true)?.into_values().next())
 }
 
 fn described(
     connection: &mut Connection,
     condition: &str,
-    is_meant: &dyn Fn(&str) -> bool,
+    is_meant: &dyn Fn(&str, &str) -> bool,
 ) -> Result<Tables, Error> {
     let listed = connection.query(format!(
         "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE, TABLE_TYPE, DATA_LENGTH, TABLE_ROWS FROM information_schema.TABLES
         WHERE {condition} AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"
     ))?;
     let mut tables = Tables::new();
-    for row in texts(listed).filter(|row| is_meant(&row[0])) {
+    for row in texts(listed).filter(|row| is_meant(&row[0], &row[1])) {
         let [database, name, engine, kind, bytes, rows] = row.try_into().unwrap_or_default();
         let table = Table {
             engine,
@@ -166,11 +166,11 @@ pub fn references(connection: &mut Connection) -> Result<Vec<Reference>, Error> 
 }
 
 /// Foreign keys through which changes of one table's rows change another's, as texts that are equal if the keys are
-/// but for their own names; `rename`: what databases are called in the texts.
+/// but for their own names; `rename`: what databases and tables are called in the texts.
 pub fn cascades(
     connection: &mut Connection,
-    is_meant: &dyn Fn(&str) -> bool,
-    rename: &dyn Fn(&str) -> String,
+    is_meant: &dyn Fn(&str, &str) -> bool,
+    rename: &dyn Fn(&str, &str) -> (String, String),
 ) -> Result<BTreeSet<String>, Error> {
     let rows = connection.query(format!(
         "SELECT r.CONSTRAINT_SCHEMA, r.TABLE_NAME, k.REFERENCED_TABLE_SCHEMA, r.REFERENCED_TABLE_NAME,
@@ -181,20 +181,24 @@ pub fn cascades(
         GROUP BY r.CONSTRAINT_SCHEMA, r.TABLE_NAME, r.CONSTRAINT_NAME, k.REFERENCED_TABLE_SCHEMA, r.REFERENCED_TABLE_NAME,
             r.UPDATE_RULE, r.DELETE_RULE"
     ))?;
-    let texts = texts(rows).filter(|row| is_meant(&row[0])).map(|row| {
+    let texts = texts(rows).filter(|row| is_meant(&row[0], &row[1])).map(|row| {
         let [child, table, parent, parents, columns, referenced, update, delete] =
             row.try_into().unwrap_or_default();
         // Both mean the same.
         let rule = |rule: String| rule.replace("NO ACTION", "RESTRICT");
+        let ((child, table), (parent, parents)) = (rename(&child, &table), rename(&parent, &parents));
         format!(
-            "`{}`.`{table}` ({columns}) REFERENCES `{}`.`{parents}` ({referenced}) ON UPDATE {} ON DELETE {}",
-            rename(&child),
-            rename(&parent),
+            "`{child}`.`{table}` ({columns}) REFERENCES `{parent}`.`{parents}` ({referenced}) ON UPDATE {} ON DELETE {}",
             rule(update),
             rule(delete)
         )
     });
     Ok(texts.collect())
+}
+
+/// Of databases and tables that are called as they are.
+pub fn as_they_are(database: &str, table: &str) -> (String, String) {
+    (database.into(), table.into())
 }
 
 /// Rows whose values are text; NULL is empty.

@@ -76,7 +76,7 @@ pub struct Target<'p> {
     skips: BTreeSet<String>,
     intent: Option<Intent>,
     longest_packet: usize,
-    /// Tables that were looked at, and may be written.
+    /// Tables of the source that were looked at, and may be written.
     known: HashSet<(String, String)>,
     is_open: bool,
     /// Statements that were not sent yet.
@@ -217,6 +217,11 @@ impl<'p> Target<'p> {
         done.map_err(|error| Failure::of_target(&error, || "what is wanted of it".into()))?;
         self.wanted = wanted;
         Ok(())
+    }
+
+    /// Which tables of the target are of which source.
+    pub fn claims(&self) -> &'p Claims {
+        self.claims
     }
 
     /// The source's name.
@@ -360,9 +365,9 @@ impl<'p> Target<'p> {
     }
 
     /// Fails unless rows of a table can be applied: it is there, takes part in transactions, and has as many columns as
-    /// at the source.
-    pub fn must_fit(&mut self, table: &Table) -> Result<(), Failure> {
-        let name = (table.database.clone(), table.name.clone());
+    /// at the source. `there` are its names at that.
+    pub fn must_fit(&mut self, table: &Table, there: (&str, &str)) -> Result<(), Failure> {
+        let name = (there.0.to_string(), there.1.to_string());
         if self.known.contains(&name) {
             return Ok(());
         }
@@ -373,7 +378,7 @@ impl<'p> Target<'p> {
             let why = format!("{table} has {theirs} columns at the source, and {ours} here");
             return Err(Failure::Final(why, Status::Damage));
         }
-        self.claims.claim(&self.source, &name.0, &name.1)?;
+        self.claims.claim(&self.source, &name, &(table.database.clone(), table.name.clone()))?;
         self.known.insert(name);
         Ok(())
     }

@@ -105,14 +105,19 @@ pub fn show(configuration: &Configuration, wanted: Wanted, out: &mut dyn Write) 
     }
 }
 
-/// Tables of the target that no source has, in databases in which sources have some; how many. `all` is what they have.
+/// Tables of the target that no source has, in databases in which sources have some, but for those that the
+/// configuration leaves out; how many. `all` is what sources have.
 fn extra_tables(
     configuration: &Configuration,
     all: &BTreeSet<(String, String)>,
     out: &mut dyn Write,
 ) -> Result<u64, VerifyError> {
     let databases: BTreeSet<&str> = all.iter().map(|(database, _)| database.as_str()).collect();
-    let is_meant = |database: &str| databases.contains(database);
+    let is_left_out = |database: &str, table: &str| {
+        configuration.sources.iter().any(|source| source.routes.leave_out(database, table))
+    };
+    let is_meant =
+        |database: &str, table: &str| databases.contains(database) && !is_left_out(database, table);
     let plan = &configuration.target;
     let here = plan.settings.connect().and_then(|mut target| tables::all(&mut target, &is_meant));
     let here = here
@@ -185,7 +190,7 @@ impl Verify<'_> {
     fn source(&mut self) -> Result<BTreeSet<(String, String)>, Stop> {
         let theirs = self.tables()?;
         let routes = &self.plan.routes;
-        let names = theirs.keys().map(|(database, table)| (routes.text_name_of(database), table.clone()));
+        let names = theirs.keys().map(|(database, table)| routes.names_of(database, table));
         let names: BTreeSet<(String, String)> = names.collect();
         for ((database, name), table) in theirs {
             if signals::interrupted() {
@@ -198,15 +203,16 @@ impl Verify<'_> {
 
     fn tables(&mut self) -> Result<Tables, SideError> {
         let routes = &self.plan.routes;
-        let follows = |database: &str| routes.follows(database.as_bytes());
+        let follows =
+            |database: &str, table: &str| routes.follows_table(database.as_bytes(), table.as_bytes());
         tables::all(&mut self.sides.source, &follows).map_err(SideError::Source)
     }
 
     /// A table, again if its definition changes meanwhile.
     fn table(&mut self, database: &str, name: &str, mut table: Table) -> Result<(), Stop> {
-        let ours = self.plan.routes.text_name_of(database);
-        let pair = Pair::of(database, &ours, name);
-        if self.sides.is_to_be_copied(&ours, name)? {
+        let ours = self.plan.routes.names_of(database, name);
+        let pair = Pair::of((database, name), (&ours.0, &ours.1));
+        if self.sides.is_to_be_copied(&ours.0, &ours.1)? {
             writeln!(self.out, "{}: `{database}`.`{name}` is not copied yet", self.plan.name)?;
             self.tally.undecided += 1;
             return Ok(());

@@ -112,7 +112,7 @@ impl Applier<'_> {
     }
 
     fn here(&self, rows: &Rows<'_>) -> teak_binlog::Table {
-        self.source.routes.renamed(&rows.table).unwrap_or_else(|| (*rows.table).clone())
+        self.source.routes.here(&rows.table)
     }
 
     fn event_of(&mut self, one: &OneRow<'_>, change: Change, images: &[u8]) -> Option<Vec<u8>> {

@@ -134,10 +134,11 @@ impl<'p> Applier<'p> {
         let mut names = Vec::new();
         for object in &definition.objects {
             let database = object.database.as_deref().unwrap_or(query.database);
-            let database = String::from_utf8_lossy(routes.name_of(database)).into_owned();
+            let [there, table] = [database, &object.name].map(String::from_utf8_lossy);
             match object.kind {
-                "TABLE" => names.push((database, String::from_utf8_lossy(&object.name).into_owned())),
+                "TABLE" => names.push(routes.names_of(&there, &table)),
                 "DATABASE" => {
+                    let database = routes.text_name_of(&there);
                     names.extend(self.copying.names().into_iter().filter(|(other, _)| *other == database))
                 }
                 _ => (),
@@ -193,7 +194,7 @@ impl<'p> Applier<'p> {
         if whole == 0 {
             return Ok(());
         }
-        let cascades = tables::cascades(self.target.connection(), &|_| true, &|database| database.into());
+        let cascades = tables::cascades(self.target.connection(), &|_, _| true, &tables::as_they_are);
         let cascades = cascades.map_err(|error| Failure::of_target(&error, || self.gtid()))?;
         let is_named = |key: &String| {
             names.iter().any(|(database, table)| key.contains(&format!("`{database}`.`{table}` ")))
