@@ -18,6 +18,7 @@ use crate::statement::{Definition, Repeat};
 use crate::steps::{self, Step, Steps};
 use crate::target::{Intent, Place, Target};
 use conflicts::OneRow;
+use std::collections::BTreeMap;
 use teak_binlog::{Body, Change, Decoder, Event, Limits, Query, Rows, HEADER_BYTES};
 use teak_client::Error;
 use teak_console::{terminal, Status};
@@ -70,6 +71,8 @@ pub struct Applier<'p> {
     position: Position,
     steps: Steps,
     gathered: Gathered,
+    /// Of tables that are parts, by the numbers that they have in the statement: the bytes of the column more.
+    added: BTreeMap<u64, u16>,
     care: Care,
     /// The transaction that is open at the source.
     gtid: Option<Gtid>,
@@ -114,6 +117,7 @@ impl<'p> Applier<'p> {
             position,
             steps: Steps::default(),
             gathered,
+            added: BTreeMap::new(),
             care,
             gtid: None,
             is_skipped: false,
@@ -211,9 +215,14 @@ impl<'p> Applier<'p> {
                 let routes = &self.source.routes;
                 if routes.follows_table(table.database.as_bytes(), table.name.as_bytes()) {
                     let here = routes.here(table);
-                    let fits = self.target.must_fit(&here, (&table.database, &table.name));
-                    fits.map_err(|failure| self.named(failure))?;
-                    self.gathered.table(&sent.event.header, sent.body, (&here.database, &here.name));
+                    let part = routes.part(&table.database, &table.name);
+                    let fits = self.target.must_fit(&here, (&table.database, &table.name), part);
+                    let added = fits.map_err(|failure| self.named(failure))?;
+                    match added {
+                        Some(bytes) => self.added.insert(table.id, bytes),
+                        None => self.added.remove(&table.id),
+                    };
+                    self.gathered.table(&sent.event.header, sent.body, (&here.database, &here.name), added);
                 }
                 Ok(())
             }
@@ -269,6 +278,10 @@ impl<'p> Applier<'p> {
     fn rows(&mut self, sent: &Received<'_, '_>, rows: &Rows<'_>) -> Result<(), Failure> {
         let header = &sent.event.header;
         let (routes, table) = (&self.source.routes, &rows.table);
+        let part = routes.part(&table.database, &table.name).zip(self.added.get(&table.id));
+        let widened = part.map(|(part, &bytes)| rows.with_column(bytes, part.value.as_bytes()));
+        let widened = widened.transpose().map_err(|error| self.stop(error.to_string()))?;
+        let rows = widened.as_ref().unwrap_or(rows);
         if routes.follows_table(table.database.as_bytes(), table.name.as_bytes()) {
             let (database, name) = routes.names_of(&table.database, &table.name);
             let part = self.copying.part(&database, &name).filter(|part| *part != Part::Rows);

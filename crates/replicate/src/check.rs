@@ -6,8 +6,10 @@ use crate::configuration::{Configuration, SourcePlan, Start};
 use crate::copy_plan::{self, NO_LOADING};
 use crate::dump::{family_of, newest};
 use crate::grants::Grants;
+use crate::part::PartOf;
 use crate::position::Position;
 use crate::requirements;
+use crate::routes::Name;
 use crate::schema;
 use crate::status::has_all;
 use crate::tables::{self, Table, Tables};
@@ -123,7 +125,7 @@ struct Check<'c> {
     findings: &'c mut Findings,
     target: Option<Here>,
     /// Which source has a table of the target.
-    owners: BTreeMap<(String, String), String>,
+    owners: BTreeMap<Name, Vec<(String, Option<PartOf>)>>,
 }
 
 /// The target.
@@ -403,7 +405,12 @@ impl Check<'_> {
                 let why = "has no key: each row that is changed is looked for in the whole table";
                 self.findings.add(line, Warning, format!("{shown} {why}"));
             }
-            if let Some(owner) = self.owners.insert(ours.clone(), name.clone()) {
+            let part = plan.routes.part(database, table);
+            let owners = self.owners.entry(ours.clone()).or_default();
+            let clash = owners.iter().find(|(_, other)| !PartOf::are_apart(other.as_ref(), part));
+            let clash = clash.map(|(owner, _)| owner.clone());
+            owners.push((name.clone(), part.cloned()));
+            if let Some(owner) = clash {
                 let why = format!(
                     "{shown} and a table of {owner} are one in the target, `{}`.`{}`",
                     ours.0, ours.1
@@ -419,7 +426,11 @@ impl Check<'_> {
                     vec![format!("is to be copied, and `{}`.`{}` is there already", ours.0, ours.1)]
                 }
                 (None, _) => vec![format!("is not in the target, as `{}`.`{}`", ours.0, ours.1)],
-                (Some(table), _) => differences(there, table, &here.engines),
+                (Some(table), _) => match part.map(|part| (part, part.without(table))) {
+                    None => differences(there, table, &here.engines),
+                    Some((_, Some(rest))) => differences(there, &rest, &here.engines),
+                    Some((part, None)) => vec![format!("has no last column {} in the target", part.column)],
+                },
             };
             for why in found {
                 self.findings.add(line, progress.weight(), format!("{shown} {why}"));

@@ -55,6 +55,11 @@ impl Shape {
         Shape { columns: table.columns.clone(), key: table.key.iter().filter_map(column).collect(), hint }
     }
 
+    /// The same of what is no table that a server could be told an index of.
+    pub fn without_hint(self) -> Shape {
+        Shape { hint: "", ..self }
+    }
+
     /// The same with ranges of one of its columns.
     pub fn by(table: &Table, column: &Column) -> Shape {
         let whole = Shape::of(table);

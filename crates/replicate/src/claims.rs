@@ -1,45 +1,68 @@
 //! Which table of which source a table of the target is: none is two of them.
 
 use crate::failure::Failure;
+use crate::part::PartOf;
+use crate::routes::Name;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use teak_console::Status;
 
-/// A table, by its database and its own name.
-type Name = (String, String);
+/// A table of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Owner {
+    source: String,
+    table: Name,
+    /// What tells its rows from those of others; None: nothing does.
+    part: Option<PartOf>,
+}
 
-/// Tables of the target, with source and table that they are of, of one run of the program.
+/// Tables of the target, with those that they are, of one run of the program.
 #[derive(Debug, Default)]
-pub struct Claims(Mutex<BTreeMap<Name, (String, Name)>>);
+pub struct Claims(Mutex<BTreeMap<Name, Vec<Owner>>>);
 
 impl Claims {
-    /// A table of a source is one of the target's, by its names there; an error if another one is.
-    pub fn claim(&self, source: &str, there: &Name, here: &Name) -> Result<(), Failure> {
+    /// A table of a source is one of the target's, by its names there; an error if another one is, from which a column
+    /// does not tell it.
+    pub fn claim(
+        &self,
+        source: &str,
+        there: &Name,
+        here: &Name,
+        part: Option<&PartOf>,
+    ) -> Result<(), Failure> {
         let mut owners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let owner = owners.entry(here.clone()).or_insert_with(|| (source.into(), there.clone()));
-        no_other(owner, source, there, here)
+        let owners = owners.entry(here.clone()).or_default();
+        let owner = Owner { source: source.into(), table: there.clone(), part: part.cloned() };
+        no_other(owners, &owner, here)?;
+        if !owners.contains(&owner) {
+            owners.push(owner);
+        }
+        Ok(())
     }
 
-    /// The same, and it is not claimed, as it may be about to go.
+    /// The same of a whole table, and it is not claimed, as it may be about to go.
     pub fn is_free(&self, source: &str, there: &Name, here: &Name) -> Result<(), Failure> {
         let owners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        owners.get(here).map_or(Ok(()), |owner| no_other(owner, source, there, here))
+        let owner = Owner { source: source.into(), table: there.clone(), part: None };
+        owners.get(here).map_or(Ok(()), |owners| no_other(owners, &owner, here))
     }
 
     /// Another source that has tables in a database of the target.
     pub fn other_in(&self, source: &str, database: &str) -> Option<String> {
         let owners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut inside = owners.iter().filter(|((one, _), _)| one == database);
-        inside.find(|(_, (owner, _))| owner != source).map(|(_, (owner, _))| owner.clone())
+        let inside = owners.iter().filter(|((one, _), _)| one == database);
+        let mut owners = inside.flat_map(|(_, owners)| owners);
+        owners.find(|owner| owner.source != source).map(|owner| owner.source.clone())
     }
 }
 
-fn no_other((owner, table): &(String, Name), source: &str, there: &Name, here: &Name) -> Result<(), Failure> {
+fn no_other(owners: &[Owner], new: &Owner, here: &Name) -> Result<(), Failure> {
+    let is_apart = |owner: &Owner| PartOf::are_apart(owner.part.as_ref(), new.part.as_ref());
+    let Some(owner) = owners.iter().find(|owner| *owner != new && !is_apart(owner)) else { return Ok(()) };
     let shown = |(database, table): &Name| format!("`{database}`.`{table}`");
-    let why = match (owner == source, table == there) {
-        (true, true) => return Ok(()),
-        (true, false) => format!("is the source's {} and its {}", shown(table), shown(there)),
-        (false, _) => format!("is a table of the source {owner} as well"),
+    let why = match owner.source == new.source {
+        true => format!("is the source's {} and its {}", shown(&owner.table), shown(&new.table)),
+        false => format!("is a table of the source {} as well", owner.source),
     };
     Err(Failure::Final(format!("{} of the target {why}", shown(here)), Status::Usage))
 }
@@ -63,9 +86,28 @@ mod tests {
         ] {
             let (there, here) = (name(there), name(here));
             assert_eq!(claims.is_free(source, &there, &here).is_ok(), is_taken, "{source} {here:?}");
-            assert_eq!(claims.claim(source, &there, &here).is_ok(), is_taken, "{source} {here:?}");
+            assert_eq!(claims.claim(source, &there, &here, None).is_ok(), is_taken, "{source} {here:?}");
         }
         assert_eq!(claims.other_in("a", "d"), Some("b".into()));
         assert_eq!(claims.other_in("a", "e"), None);
+    }
+
+    #[test]
+    fn tables_are_one_if_a_column_tells_them_apart() {
+        let claims = Claims::default();
+        let name = |table: &str| ("d".to_string(), table.to_string());
+        let here = name("all");
+        for (source, value, is_taken) in [
+            ("a", Some("1"), true),
+            ("b", Some("2"), true),
+            ("c", Some("1"), false),
+            ("c", None, false),
+            ("b", Some("2"), true),
+        ] {
+            let part = value.map(|value| PartOf { column: "x".into(), value: value.into() });
+            let claimed = claims.claim(source, &name("t"), &here, part.as_ref());
+            assert_eq!(claimed.is_ok(), is_taken, "{source} {value:?}");
+        }
+        assert!(claims.is_free("a", &name("t"), &here).is_err());
     }
 }

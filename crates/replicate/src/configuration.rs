@@ -1,5 +1,6 @@
 //! The configuration file: TOML, whose keys are in docs/replicate.md. What is wrong in it is told with its line.
 
+use crate::part::TableKeys;
 use crate::routes::{Routes, TablePattern};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -223,7 +224,7 @@ server_keys! {
         on_conflict: Option<OnConflict>,
         tables: Option<Vec<Spanned<String>>>,
         exclude_tables: Option<Vec<Spanned<String>>>,
-        rename_tables: Option<Spanned<BTreeMap<String, String>>>,
+        rename_tables: Option<Spanned<BTreeMap<String, TableKeys>>>,
     }
 }
 
@@ -358,7 +359,8 @@ fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<Sourc
     routes.choose(tables, table_patterns(keys.exclude_tables.unwrap_or_default(), lines)?);
     if let Some(renamed) = &keys.rename_tables {
         for (from, to) in renamed.get_ref() {
-            routes.rename_table(from, to).map_err(|why| lines.wrong(renamed.span(), why))?;
+            let done = to.names(&name).and_then(|(to, part)| routes.rename_table(from, to, part));
+            done.map_err(|why| lines.wrong(renamed.span(), why))?;
         }
     }
     let on_conflict = keys.on_conflict.unwrap_or_default();
@@ -374,7 +376,7 @@ fn table_patterns(texts: Vec<Spanned<String>>, lines: &Lines<'_>) -> Result<Vec<
 }
 
 /// What may stand in a statement as it is.
-fn is_plain(name: &str) -> bool {
+pub fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
@@ -537,6 +539,10 @@ mod tests {
             (
                 format!("{TARGET}{SOURCE}{now}rename_tables = {{ \"a.t\" = \"x.t\", \"b.t\" = \"x.t\" }}\n"),
                 "r.toml:10: rename_tables: two tables would be x.t",
+            ),
+            (
+                format!("{TARGET}{SOURCE}{now}rename_tables = {{ \"a.t\" = {{ table = \"x.t\", column = \"c\", value = \"it's\" }} }}\n"),
+                "r.toml:10: rename_tables: x.t: a value has letters",
             ),
             (
                 format!(

@@ -142,6 +142,12 @@ pub fn define(
     let theirs = tables::all(source, &follows).map_err(of_source)?;
     in_order(source, &theirs).map_err(of_source)?.map_err(usage)?;
     for ((database, table), found) in &theirs {
+        if plan.routes.part(database, table).is_some() {
+            let why = "is one with others in the target: that is not copied yet";
+            return Err(usage(format!(
+                "source: `{database}`.`{table}` {why}: load it, and begin behind that"
+            )));
+        }
         if let Some(why) = refusal(found) {
             return Err(usage(format!("source: `{database}`.`{table}` {why}")));
         }

@@ -7,6 +7,8 @@
 
 use teak_binlog::{base64, Change, Header, Rows, HEADER_BYTES};
 
+/// A type of columns.
+const VARCHAR: u8 = 15;
 const FORMAT_DESCRIPTION: u8 = 15;
 const TABLE_MAP: u8 = 19;
 const WRITE_ROWS_V1: u8 = 23;
@@ -111,14 +113,22 @@ impl Gathered {
     }
 
     /// A table whose rows will come: the event's body behind its header, without a checksum, and the names that its
-    /// database and itself have in the target.
-    pub fn table(&mut self, header: &Header, body: &[u8], (database, table): (&str, &str)) {
+    /// database and itself have in the target. `added`: there is one more column, a VARCHAR of so many bytes.
+    pub fn table(
+        &mut self,
+        header: &Header,
+        body: &[u8],
+        (database, table): (&str, &str),
+        added: Option<u16>,
+    ) {
         let (fixed, named) = body.split_at(body.len().min(FIXED_BYTES));
         // Each name has a length before it, and a zero behind it. Names have at most 64 characters.
         let behind = |named: &[u8]| named.first().map_or(0, |&length| 2 + usize::from(length));
         let theirs = behind(named);
         let theirs = theirs + behind(named.get(theirs..).unwrap_or_default());
         let rest = named.get(theirs..).unwrap_or_default();
+        let widened = added.and_then(|bytes| widened(rest, bytes));
+        let rest = widened.as_deref().unwrap_or(rest);
         let length = |name: &str| [name.len() as u8];
         let (first, second) = (length(database), length(table));
         let parts = [fixed, &first, database.as_bytes(), &[0], &second, table.as_bytes(), &[0], rest];
@@ -201,14 +211,7 @@ impl Gathered {
         };
         let mut head = rows.table.id.to_le_bytes()[..6].to_vec();
         head.extend_from_slice(&(rows.flags & !Rows::STATEMENT_END).to_le_bytes());
-        // The number of columns as the protocol packs it: there are at most 4096.
-        match rows.table.columns.len() {
-            few @ 0..=250 => head.push(few as u8),
-            many => {
-                head.push(252);
-                head.extend_from_slice(&(many as u16).to_le_bytes());
-            }
-        }
+        head.extend_from_slice(&packed(rows.table.columns.len()));
         let (old, new): (&[u8], &[u8]) = match change {
             Change::Write => (&[], rows.new_columns()),
             Change::Delete => (rows.old_columns(), &[]),
@@ -239,6 +242,50 @@ impl Gathered {
         out(statement(&[&self.maps[..], &self.rows].concat()));
         self.rows.clear();
     }
+}
+
+/// A number of columns, or of bytes that tell of these, as the protocol packs it: there are at most 4096.
+fn packed(number: usize) -> Vec<u8> {
+    match number {
+        few @ 0..=250 => vec![few as u8],
+        many => [&[252][..], &(many as u16).to_le_bytes()].concat(),
+    }
+}
+
+/// What a table map has behind its names, with one more column: number, types, what is told of these, what may be NULL.
+/// What some servers tell behind that is left out, as it would be of one column less.
+fn widened(rest: &[u8], bytes: u16) -> Option<Vec<u8>> {
+    let number = |rest: &mut &[u8]| match **rest {
+        [252, low, high, ref others @ ..] => {
+            *rest = others;
+            Some(usize::from(u16::from_le_bytes([low, high])))
+        }
+        [few @ 0..=250, ref others @ ..] => {
+            *rest = others;
+            Some(usize::from(few))
+        }
+        _ => None,
+    };
+    let mut left = rest;
+    let columns = number(&mut left)?;
+    let (types, mut left) = left.split_at_checked(columns)?;
+    let told_bytes = number(&mut left)?;
+    let (told, left) = left.split_at_checked(told_bytes)?;
+    let mut nullable = left.get(..columns.div_ceil(8))?.to_vec();
+    nullable.resize((columns + 1).div_ceil(8), 0);
+    nullable[columns / 8] &= !(1 << (columns % 8));
+    Some(
+        [
+            &packed(columns + 1)[..],
+            types,
+            &[VARCHAR],
+            &packed(told.len() + 2),
+            told,
+            &bytes.to_le_bytes(),
+            &nullable,
+        ]
+        .concat(),
+    )
 }
 
 #[cfg(test)]
@@ -314,7 +361,7 @@ mod tests {
         let mut made = Vec::new();
         let mut taken = Ok(());
         with_rows(kind, images, &mut |header, rows| {
-            gathered.table(header, &table_map(), names);
+            gathered.table(header, &table_map(), names, None);
             taken = gathered.rows(header, rows, &mut |statement| made.push(statement));
             gathered.end(&mut |statement| made.push(statement));
         });
@@ -387,7 +434,7 @@ mod tests {
         let mut gathered = Gathered::new(1 << 20);
         let mut made = Vec::new();
         with_rows(WRITE_ROWS_V1, &images, &mut |header, rows| {
-            gathered.table(header, &table_map(), ("db", "t"));
+            gathered.table(header, &table_map(), ("db", "t"), None);
             let (mut from, mut each) = (0, rows.iter());
             while each.next().is_some() {
                 let to = images.len() - each.images_left().len();
@@ -405,7 +452,7 @@ mod tests {
             let mut gathered = Gathered::new(1 << 20);
             let (mut made, mut maps) = (vec![introduction()], Vec::new());
             with_rows(WRITE_ROWS_V1, &image(1, 1), &mut |header, rows| {
-                gathered.table(header, &table_map(), (database, table));
+                gathered.table(header, &table_map(), (database, table), None);
                 gathered.rows(header, rows, &mut |_| ()).unwrap();
                 gathered.end(&mut |statement| made.push(statement));
             });
@@ -419,6 +466,41 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_column_more_is_in_all_images() {
+        let all: Vec<u8> = (1..=4).flat_map(|number| image(number, 3)).collect();
+        for (kind, bytes) in [(WRITE_ROWS_V1, 20), (UPDATE_ROWS_V1, 300), (DELETE_ROWS_V1, 255)] {
+            let (mut made, mut seen) = (vec![introduction()], 0);
+            let mut gathered = Gathered::new(1 << 20);
+            with_rows(kind, &all, &mut |header, rows| {
+                gathered.table(header, &table_map(), ("db", "t"), Some(bytes));
+                let rows = rows.with_column(bytes, b"wiki1").unwrap();
+                gathered.rows(header, &rows, &mut |_| ()).unwrap();
+                gathered.end(&mut |statement| made.push(statement));
+            });
+            decoded(&made, &mut |event| {
+                let Body::Rows(rows) = &event.body else { return };
+                assert_eq!(rows.table.columns.len(), 3);
+                for row in rows {
+                    let row = row.unwrap();
+                    for image in row.old.iter().chain(&row.new) {
+                        let Some(Value::Integer(number)) = &image.0[0] else { panic!("{image:?}") };
+                        seen += number.signed();
+                        assert_eq!(image.0[1], Some(Value::Bytes(vec![7; 3].into())));
+                        assert_eq!(image.0[2], Some(Value::Bytes(b"wiki1".into())));
+                    }
+                }
+            });
+            assert_eq!(seen, 1 + 2 + 3 + 4);
+        }
+        // Eight columns more fill a byte of the bits.
+        let rest = [&[8][..], &[3; 8], &[0], &[0xff], b"more"].concat();
+        assert_eq!(widened(&rest, 9).unwrap(), [&[9][..], &[3; 8], &[15, 2, 9, 0, 0xff, 0]].concat());
+        for cut in 0..rest.len() - 4 {
+            assert_eq!(widened(&rest[..cut], 9), None, "{cut}");
+        }
+    }
+
     /// What is kept of rows if those up to a number are there, as changes and first columns.
     fn kept(kind: u8, images: &[u8], last: i128) -> Vec<(Change, Vec<i64>)> {
         let part = crate::copying::Part::UpTo { last, column: 0, is_unsigned: false };
@@ -427,7 +509,7 @@ mod tests {
         with_rows(kind, images, &mut |header, rows| {
             let mut full = Vec::new();
             part.keep(rows, &mut |_, (change, images)| {
-                gathered.table(header, &table_map(), ("db", "t"));
+                gathered.table(header, &table_map(), ("db", "t"), None);
                 gathered
                     .some_row(header, rows, change, images, &mut |statement| full.push(statement))
                     .unwrap();

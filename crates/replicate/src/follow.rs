@@ -299,9 +299,10 @@ impl<'p> Follower<'p> {
         let follows =
             |database: &str, table: &str| routes.follows_table(database.as_bytes(), table.as_bytes());
         let tables = tables::all(connection, &follows).map_err(|error| Failure::of_source(&error))?;
-        tables
-            .keys()
-            .try_for_each(|there| claims.claim(source, there, &routes.names_of(&there.0, &there.1)))?;
+        tables.keys().try_for_each(|there| {
+            let part = routes.part(&there.0, &there.1);
+            claims.claim(source, there, &routes.names_of(&there.0, &there.1), part)
+        })?;
         self.has_claimed = true;
         Ok(())
     }

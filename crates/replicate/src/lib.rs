@@ -13,7 +13,7 @@
 //!
 //! | module | is about |
 //! |---|---|
-//! | `configuration`, `routes` | what is to be done; which databases are followed |
+//! | `configuration`, `routes`, `part` | what is to be done; what is followed, and where to; tables that are one |
 //! | `requirements`, `claims` | what servers must be; no table is of two sources |
 //! | `tables`, `grants` | what servers tell of tables and accounts |
 //! | `dump` | logs as a server sends them, which `teak binlog` reads too |
@@ -54,6 +54,7 @@ mod follow;
 mod grants;
 mod keys;
 mod metrics;
+mod part;
 mod position;
 mod progress;
 mod repair;

@@ -17,6 +17,9 @@ pub fn row(
     key: &Key,
     states: (Option<&[u8]>, Option<&[u8]>),
 ) -> Result<Result<(), String>, SideError> {
+    if pair.is_part {
+        return Ok(Err("its table has rows of others as well".into()));
+    }
     let done = locked(sides, pair, shape, key, states);
     let is_done = matches!(done, Ok(Ok(())));
     let end = if is_done { "COMMIT" } else { "ROLLBACK" };

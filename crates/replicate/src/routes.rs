@@ -1,5 +1,6 @@
 //! Which databases and tables of a source are followed, and what they are called in the target.
 
+use crate::part::PartOf;
 use crate::statement::Definition;
 use std::collections::BTreeMap;
 use teak_binlog::Table;
@@ -22,7 +23,24 @@ pub struct Routes {
     /// Tables that are not.
     excluded: Vec<TablePattern>,
     /// Tables that have another name in the target, by databases and their own.
-    renamed_tables: BTreeMap<(String, String), (String, String)>,
+    renamed_tables: BTreeMap<Name, Renamed>,
+}
+
+/// A table, by its database and its own name.
+pub type Name = (String, String);
+
+/// What a table is in the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Renamed {
+    here: Name,
+    part: Option<PartOf>,
+}
+
+impl Renamed {
+    /// Both are in one table, and their rows cannot be told apart.
+    fn clashes(&self, other: &Renamed) -> bool {
+        self.here == other.here && !PartOf::are_apart(self.part.as_ref(), other.part.as_ref())
+    }
 }
 
 /// Which tables are meant: patterns of their databases' names and their own.
@@ -91,8 +109,8 @@ impl Routes {
         Ok(())
     }
 
-    /// The same of a table, both as `database.table`.
-    pub fn rename_table(&mut self, from: &str, to: &str) -> Result<(), String> {
+    /// The same of a table, both as `database.table`; `part`: with others it is one there.
+    pub fn rename_table(&mut self, from: &str, to: &str, part: Option<PartOf>) -> Result<(), String> {
         let both = two_names(from).zip(two_names(to)).filter(|_| from.is_ascii() && to.is_ascii());
         let Some((there, here)) = both else {
             return Err(format!("rename_tables: {from} to {to}: not both are database.table, of ASCII"));
@@ -103,18 +121,19 @@ impl Routes {
         if OWN.iter().any(|own| here.0.eq_ignore_ascii_case(own)) {
             return Err(format!("rename_tables: {from} cannot be {to}"));
         }
-        if self.renamed_tables.values().any(|other| *other == here) {
+        let renamed = Renamed { here, part };
+        if self.renamed_tables.values().any(|other| renamed.clashes(other)) {
             return Err(format!("rename_tables: two tables would be {to}"));
         }
-        self.renamed_tables.insert(there, here);
+        self.renamed_tables.insert(there, renamed);
         Ok(())
     }
 
     /// What a table of both is renamed to, if there is one.
     pub fn shares(&self, other: &Routes) -> Option<String> {
         let mut names = self.renamed_tables.values();
-        let shared = names.find(|name| other.renamed_tables.values().any(|one| one == *name))?;
-        Some(format!("{}.{}", shared.0, shared.1))
+        let shared = names.find(|name| other.renamed_tables.values().any(|one| one.clashes(name)))?;
+        Some(format!("{}.{}", shared.here.0, shared.here.1))
     }
 
     /// Tables of the source that have another name, by databases and their own.
@@ -130,9 +149,10 @@ impl Routes {
     /// Tables come into a database from others, or go from it to others.
     pub fn cross(&self, database: &str) -> bool {
         let here = self.text_name_of(database);
-        self.renamed_tables
-            .iter()
-            .any(|((from, _), (to, _))| self.text_name_of(from) != *to && (from == database || *to == here))
+        self.renamed_tables.iter().any(|((from, _), renamed)| {
+            let to = &renamed.here.0;
+            self.text_name_of(from) != *to && (from == database || *to == here)
+        })
     }
 
     /// Whether a database is followed.
@@ -170,12 +190,17 @@ impl Routes {
 
     /// What a table is called there: its database, and itself.
     pub fn names_of(&self, database: &str, table: &str) -> (String, String) {
-        let names = self.other_names(database, table).cloned();
+        let names = self.other_names(database, table).map(|renamed| renamed.here.clone());
         names.unwrap_or_else(|| (self.text_name_of(database), table.into()))
     }
 
+    /// If it is one there with others.
+    pub fn part(&self, database: &str, table: &str) -> Option<&PartOf> {
+        self.other_names(database, table)?.part.as_ref()
+    }
+
     /// If it has a name of its own there.
-    fn other_names(&self, database: &str, table: &str) -> Option<&(String, String)> {
+    fn other_names(&self, database: &str, table: &str) -> Option<&Renamed> {
         if self.renamed_tables.is_empty() {
             return None;
         }
@@ -431,7 +456,7 @@ mod tests {
             ("a.u", "u", false),
             ("a.u", "all.\u{e9}", false),
         ] {
-            assert_eq!(routes.rename_table(from, to).is_ok(), is_taken, "{from} {to}");
+            assert_eq!(routes.rename_table(from, to, None).is_ok(), is_taken, "{from} {to}");
         }
         let name = |database: &str, table: &str| {
             let (database, table) = routes.names_of(database, table);
@@ -442,16 +467,38 @@ mod tests {
         assert!(routes.cross("a") && routes.cross("all") && !routes.cross("d"));
         let mut other = Routes::default();
         assert_eq!(other.shares(&routes), None);
-        other.rename_table("x.y", "all.b_t").unwrap();
+        other.rename_table("x.y", "all.b_t", None).unwrap();
         assert_eq!(other.shares(&routes), Some("all.b_t".into()));
+    }
+
+    #[test]
+    fn tables_are_one_if_a_column_tells_them_apart() {
+        let part = |column: &str, value: &str| Some(PartOf { column: column.into(), value: value.into() });
+        let mut routes = Routes::default();
+        routes.rename_table("a.t", "all.t", part("wiki", "a")).unwrap();
+        for (from, part, is_taken) in [
+            ("b.t", None, false),
+            ("b.t", part("wiki", "a"), false),
+            ("b.t", part("other", "b"), false),
+            ("b.t", part("wiki", "b"), true),
+        ] {
+            assert_eq!(routes.rename_table(from, "all.t", part).is_ok(), is_taken, "{from}");
+        }
+        assert_eq!(routes.part("b", "t").map(|part| part.value.as_str()), Some("b"));
+        assert!(routes.part("c", "t").is_none());
+        let mut other = Routes::default();
+        other.rename_table("a.t", "all.t", part("wiki", "c")).unwrap();
+        assert_eq!(other.shares(&routes), None);
+        other.rename_table("a.u", "all.t", part("wiki", "b")).unwrap();
+        assert_eq!(other.shares(&routes), Some("all.t".into()));
     }
 
     #[test]
     fn statements_get_the_names_of_tables() {
         let mut routes = Routes::default();
         routes.rename("c", "d").unwrap();
-        routes.rename_table("a.t", "all.a_t").unwrap();
-        routes.rename_table("a.p", "a.parent").unwrap();
+        routes.rename_table("a.t", "all.a_t", None).unwrap();
+        routes.rename_table("a.p", "a.parent", None).unwrap();
         let dialect = dialect(0, None);
         for (text, wanted) in [
             (

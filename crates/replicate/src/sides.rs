@@ -65,8 +65,10 @@ pub struct Pair {
     pub database: Vec<u8>,
     /// Both at the source, with quotes.
     pub there: Vec<u8>,
-    /// In the target.
+    /// In the target; of a part of a table its rows.
     pub here: Vec<u8>,
+    /// It is a part.
+    pub is_part: bool,
 }
 
 impl Pair {
@@ -77,7 +79,7 @@ impl Pair {
             (both.join(&b"."[..]), both, table)
         });
         let ([database, _], table) = (here.1, here.2.into());
-        Pair { table, database, there: there.0, here: here.0 }
+        Pair { table, database, there: there.0, here: here.0, is_part: false }
     }
 }
 

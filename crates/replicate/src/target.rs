@@ -10,10 +10,12 @@ use crate::configuration::{SourcePlan, TargetPlan};
 use crate::control::{self, Wish};
 use crate::events;
 use crate::failure::Failure;
+use crate::part::PartOf;
 use crate::requirements;
+use crate::routes::Name;
 use crate::schema;
 use crate::tables;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use teak_binlog::Table;
 use teak_client::{Completed, Connection, Error};
 use teak_console::Status;
@@ -76,8 +78,8 @@ pub struct Target<'p> {
     skips: BTreeSet<String>,
     intent: Option<Intent>,
     longest_packet: usize,
-    /// Tables of the source that were looked at, and may be written.
-    known: HashSet<(String, String)>,
+    /// Tables of the source that were looked at, and may be written; of parts of a table the bytes of the column more.
+    known: HashMap<Name, Option<u16>>,
     is_open: bool,
     /// Statements that were not sent yet.
     waiting: Vec<Vec<u8>>,
@@ -134,7 +136,7 @@ impl<'p> Target<'p> {
             skips: BTreeSet::new(),
             intent: None,
             longest_packet,
-            known: HashSet::new(),
+            known: HashMap::new(),
             is_open: false,
             waiting: Vec::new(),
             waiting_bytes: 0,
@@ -365,22 +367,33 @@ impl<'p> Target<'p> {
     }
 
     /// Fails unless rows of a table can be applied: it is there, takes part in transactions, and has as many columns as
-    /// at the source. `there` are its names at that.
-    pub fn must_fit(&mut self, table: &Table, there: (&str, &str)) -> Result<(), Failure> {
+    /// at the source. `there` are its names at that. Of a part of a table: how many bytes the column more has at most.
+    pub fn must_fit(
+        &mut self,
+        table: &Table,
+        there: (&str, &str),
+        part: Option<&PartOf>,
+    ) -> Result<Option<u16>, Failure> {
         let name = (there.0.to_string(), there.1.to_string());
-        if self.known.contains(&name) {
-            return Ok(());
+        if let Some(&bytes) = self.known.get(&name) {
+            return Ok(bytes);
         }
         let columns = self.must_have_transactions(&table.database, &table.name)?;
         let theirs = table.columns.len();
-        if !columns.contains(&theirs) {
+        let bytes = match part {
+            None => None,
+            Some(part) => Some(part.bytes_in(&mut self.connection, &table.database, &table.name)?),
+        };
+        // What a server hides is behind that column.
+        let is_whole = part.is_none() && columns.contains(&theirs);
+        if !is_whole && (part.is_none() || columns[0] != theirs + 1) {
             let (table, ours) = (table.quoted_name(), columns[0]);
             let why = format!("{table} has {theirs} columns at the source, and {ours} here");
             return Err(Failure::Final(why, Status::Damage));
         }
-        self.claims.claim(&self.source, &name, &(table.database.clone(), table.name.clone()))?;
-        self.known.insert(name);
-        Ok(())
+        self.claims.claim(&self.source, &name, &(table.database.clone(), table.name.clone()), part)?;
+        self.known.insert(name, bytes);
+        Ok(bytes)
     }
 
     /// How many columns a table has: as it shows them, and with those that the server hides.

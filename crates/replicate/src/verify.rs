@@ -221,7 +221,15 @@ impl Verify<'_> {
         for attempt in 1..=TABLE_ATTEMPTS {
             self.tally = before;
             let shown = format!("{}: `{database}`.`{name}`", self.plan.name);
-            match self.rows(&shown, &pair, &Shape::of(&table)) {
+            let part = self.plan.routes.part(database, name);
+            let (pair, shape) = match part {
+                None => (pair.clone(), Shape::of(&table)),
+                Some(part) => {
+                    let here = part.rows(&pair.here, &table);
+                    (Pair { here, is_part: true, ..pair.clone() }, Shape::of(&table).without_hint())
+                }
+            };
+            match self.rows(&shown, &pair, &shape) {
                 Err(Stop::Side(error)) if error.error().code().is_some() => {
                     let is_applied = self.sides.catch_up()?;
                     let mut now = self.tables()?;

@@ -197,6 +197,94 @@ class Cases(FollowingCases):
         check(status == 0 and f"{name}: 3 tables" in said, said)
         check(self.agent.stop() == 0, "no end in order")
 
+    def case_tables_of_several_sources_are_one(self):
+        source = random.Random(seed())
+        made = ["create database pa", "create table pa.t (a int primary key, b varchar(20), c double, d bit(3), e text, unique (b))",
+                "create table pa.k (c1 int, c2 int, c3 int, c4 int, c5 int, c6 int, c7 int, c8 int)"]
+        for server in (self.source, self.other):
+            self.at(made, server=server)
+        # Of one the bits of a row fill a byte, and the column takes more than 255 bytes.
+        self.at(["create database pall", "create table pall.t (a int, b varchar(20), c double, d bit(3), e text, wiki varchar(20) character set ascii not null, primary key (wiki, a), unique (b, wiki))",
+                 "create table pall.k (c1 int, c2 int, c3 int, c4 int, c5 int, c6 int, c7 int, c8 int, wiki varchar(100) character set utf8mb4)"], server=self.target)
+        name = lambda value, table: f'{{ table = "pall.{table}", column = "wiki", value = "{value}" }}'
+        keys = lambda server, value, **more: self.source_keys(
+            server=server, databases='["pa"]', rename_tables=f'{{ "pa.t" = {name(value, "t")}, "pa.k" = {name(value, "k")} }}', **more)
+        sources = {"p1": keys(self.source, "one", on_conflict='"overwrite"'), "p2": keys(self.other, "two")}
+        self.agent.configure(sources)
+        self.agent.forget()
+        self.agent.start()
+        for one in sources:
+            self.agent.wait_for(f"{one}: follows from")
+        for step in range(6):
+            for server in (self.source, self.other):
+                image = source.choice(["full", "minimal", "noblob"]) if server is self.other else "full"
+                first = 100 * step
+                self.at([f"set binlog_row_image = {image}", f"insert into t select seq, concat('x', seq), seq / 7, seq % 8, if(seq % 3, repeat('y', seq), null) from seq_{first + 1}_to_{first + 100}",
+                         f"insert into k select seq, null, seq, null, seq, seq, null, if(seq % 2, seq, null) from seq_1_to_{source.randrange(2, 20)}",
+                         f"update t set c = null, e = 'z' where a % 5 = {step}", f"update t set a = a + 10000 where a % 11 = {step} and a < 10000", f"delete from t where a % 7 = {step}",
+                         f"update k set c2 = {step} where c1 % 3 = 1", "delete from k where c1 = 2 limit 1"], server=server, database="pa")
+                self.at(["xa start 'x'", f"insert into t (a) values ({20000 + step})", f"insert into k values ({step}, 1, 1, 1, 1, 1, 1, 1)", "xa end 'x'", "xa prepare 'x'", "xa commit 'x'"],
+                        server=server, database="pa")
+            if step == 2:
+                self.agent.kill()
+                self.agent.start()
+            if step == 4:
+                self.target.kill()
+                self.target.start(TARGET_OPTIONS)
+        self.at(["insert into t values (-1, 'minus', 1, 1, 'x')"], server=self.other, database="pa")
+        self.agent.catch_up("p1", self.source)
+        self.agent.catch_up("p2", self.other)
+
+        def same():
+            for server, value in ((self.source, "one"), (self.other, "two")):
+                for table, columns in (("t", "a, b, c, d, e"), ("k", "c1, c2, c3, c4, c5, c6, c7, c8")):
+                    there = sorted(map(repr, server.query(f"select {columns} from pa.{table}", database=None)))
+                    here = sorted(map(repr, self.target.query(f"select {columns} from pall.{table} where wiki = '{value}'", database=None)))
+                    check(there == here, f"{table} of {value}: {len(there)} rows at the source, {len(here)} here: {sorted(set(there) ^ set(here))[:4]}")
+        same()
+        status, said = self.agent.command("check")
+        check(status == 0, said)
+        status, said = self.agent.command("verify")
+        check(status == 0 and "p1: 2 tables" in said and "p2: 2 tables" in said, said)
+        # Rows of one that differ are its own; what stands in the way of one is not of the other.
+        self.at(["delete from pall.t where a = -1", "update pall.t set b = 'other' where wiki = 'one' and b = 'x13'", "insert into pall.t values (-5, 'new', 1, 1, 'x', 'one'), (-6, 'next', 1, 1, 'x', 'one'), "
+                 "(-7, 'next', 1, 1, 'x', 'two')"], server=self.target)
+        status, said = self.agent.command("verify", "--repair")
+        for words in ("p2: `pa`.`t`, key a = -1: is missing", "p1: `pa`.`t`, key a = -5: is not at the source", "p2: `pa`.`t`, key a = -7", "not repaired: its table has rows of others"):
+            check(status == 1 and words in said, f"{words}: {said}")
+        self.at(["insert into t values (-5, 'mine', 2, 2, 'y'), (-8, 'next', 2, 2, 'y')", "update t set c = 5 where b = 'x13'", "update t set b = 'x13!' where b = 'x13'"], database="pa")
+        self.agent.catch_up("p1", self.source)
+        self.at(["delete from pall.t where wiki = 'two' and a = -7", "insert into pall.t values (-1, 'minus', 1, 1, 'x', 'two')"], server=self.target)
+        same()
+        check("p1: 0-1-" in self.agent.says() and "is overwritten" in self.agent.says(), self.agent.says())
+        # What only one of them would change.
+        for statement in ("truncate pa.t", "alter table pa.t add x int", "drop table pa.k"):
+            self.at([statement])
+            self.agent.wait_for("p1: stopped: ")
+            check("a statement about a table that is one with others here: change that, and skip it" in self.agent.says(), self.agent.says())
+            last = next(one for one in self.source.query("select @@gtid_binlog_pos", database=None)[0][0].split(",") if one.startswith("0-"))
+            self.agent.forget()
+            check(self.agent.command("skip", "--gtid", last, "p1")[0] == 0, "no skip")
+            self.agent.catch_up("p1", self.source)
+        check(self.agent.stop() == 0, "no end in order")
+        # Others than these are refused, by line where the file has it.
+        self.agent.configure({"p1": keys(self.source, "one"), "p2": keys(self.other, "ONE")})
+        status, said = self.agent.command("check")
+        check(status == USAGE and "rename_tables: a table of p1 would be pall.k as well" in said, said)
+        self.agent.configure({"p3": keys(self.other, "three", start='"copy"')})
+        self.agent.forget()
+        self.agent.start()
+        self.stops(USAGE, "is one with others in the target: that is not copied yet")
+        self.at(["alter table pall.t add late int"], server=self.target)
+        self.agent.configure({"p4": keys(self.other, "four")})
+        status, said = self.agent.command("check")
+        check(status == USAGE and "has no last column wiki in the target" in said, said)
+        self.agent.forget()
+        self.agent.start()
+        self.agent.wait_for("p4: follows from")
+        self.at(["insert into t values (-9, 'nine', 1, 1, 'x')"], server=self.other, database="pa")
+        self.stops(DAMAGE, "the last column of `pall`.`t` must be wiki, a VARCHAR that takes 4 letters")
+
 
 if __name__ == "__main__":
     sys.exit(run_cases(Cases, __doc__))

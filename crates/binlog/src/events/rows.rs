@@ -15,7 +15,7 @@ use crate::compressed;
 use crate::error::{Error, Place, Problem};
 use crate::header::EventType;
 use crate::limits::Limits;
-use crate::table::{self, ColumnType, Table};
+use crate::table::{self, Column, ColumnType, Table};
 use crate::values::{self, Extent, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -288,6 +288,65 @@ impl<'a> Head<'a> {
 }
 
 impl Rows<'_> {
+    /// The same with one more column behind the others, a VARCHAR of so many bytes at most that has this value in each
+    /// image.
+    pub fn with_column(&self, bytes: u16, value: &[u8]) -> Result<Rows<'static>, Error> {
+        if self.partial_json {
+            return Err(self.table_error(Problem::invalid("a column more, beside partial JSON")));
+        }
+        let before = self.table.columns.len();
+        let mut table = (*self.table).clone();
+        table.columns.push(Column::new(ColumnType::Varchar { bytes, compressed: false }, false));
+        let widened = |columns: &[u8]| {
+            let mut columns = columns.to_vec();
+            columns.resize(bytes_of_bits(before + 1), 0);
+            columns[before / 8] |= 1 << (before % 8);
+            columns
+        };
+        let length = value.len().min(bytes.into());
+        let length_bytes = if bytes < 256 { 1 } else { 2 };
+        let (mut images, mut from, mut each) = (Vec::new(), 0, self.iter());
+        let mut add = |image: &[u8], present: usize| {
+            let (nulls, values) = image.split_at(bytes_of_bits(present).min(image.len()));
+            let nulls_at = images.len();
+            images.extend_from_slice(nulls);
+            images.resize(nulls_at + bytes_of_bits(present + 1), 0);
+            images[nulls_at + present / 8] &= !(1 << (present % 8));
+            images.extend_from_slice(values);
+            images.extend_from_slice(&(length as u16).to_le_bytes()[..length_bytes]);
+            images.extend_from_slice(&value[..length]);
+        };
+        while let Some(row) = each.next() {
+            let row = row?;
+            let between = match self.change {
+                Change::Write => from,
+                _ => self.images.len() - each.images_between().len(),
+            };
+            let to = self.images.len() - each.images_left().len();
+            if row.old.is_some() {
+                add(&self.images[from..between], each.old);
+            }
+            if row.new.is_some() {
+                add(&self.images[between..to], each.new);
+            }
+            from = to;
+        }
+        Ok(Rows {
+            change: self.change,
+            table: Arc::new(table),
+            flags: self.flags,
+            partition: self.partition,
+            ndb: None,
+            was_compressed: self.was_compressed,
+            partial_json: false,
+            old_columns: Cow::Owned(widened(&self.old_columns)),
+            new_columns: Cow::Owned(widened(&self.new_columns)),
+            images: Cow::Owned(images),
+            place: self.place.clone(),
+            limits: self.limits,
+        })
+    }
+
     /// The same on its own, for who keeps it longer than the event's bytes.
     pub fn into_owned(self) -> Rows<'static> {
         Rows {

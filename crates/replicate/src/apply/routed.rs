@@ -47,6 +47,11 @@ impl Applier<'_> {
             let [database, name] =
                 [&of(object), &object.name].map(|text| String::from_utf8_lossy(text).into_owned());
             if is_table(object) {
+                if routes.part(&database, &name).is_some() {
+                    let why =
+                        "a statement about a table that is one with others here: change that, and skip it";
+                    return Err(self.stop(why.into()));
+                }
                 let here = routes.names_of(&database, &name);
                 let free = self.target.claims().is_free(&self.source.name, &(database, name), &here);
                 free.map_err(|failure| self.named(failure))?;
