@@ -214,15 +214,15 @@ impl<'p> Applier<'p> {
             Step::Table(table) => {
                 let routes = &self.source.routes;
                 if routes.follows_table(table.database.as_bytes(), table.name.as_bytes()) {
-                    let here = routes.here(table);
+                    let here = routes.names_of(&table.database, &table.name);
                     let part = routes.part(&table.database, &table.name);
-                    let fits = self.target.must_fit(&here, (&table.database, &table.name), part);
+                    let fits = self.target.must_fit(table, &here, part);
                     let added = fits.map_err(|failure| self.named(failure))?;
                     match added {
                         Some(bytes) => self.added.insert(table.id, bytes),
                         None => self.added.remove(&table.id),
                     };
-                    self.gathered.table(&sent.event.header, sent.body, (&here.database, &here.name), added);
+                    self.gathered.table(&sent.event.header, sent.body, (&here.0, &here.1), added);
                 }
                 Ok(())
             }
@@ -283,8 +283,13 @@ impl<'p> Applier<'p> {
         let widened = widened.transpose().map_err(|error| self.stop(error.to_string()))?;
         let rows = widened.as_ref().unwrap_or(rows);
         if routes.follows_table(table.database.as_bytes(), table.name.as_bytes()) {
-            let (database, name) = routes.names_of(&table.database, &table.name);
-            let part = self.copying.part(&database, &name).filter(|part| *part != Part::Rows);
+            let part = match self.copying.is_done() {
+                true => None,
+                false => {
+                    let (database, name) = routes.names_of(&table.database, &table.name);
+                    self.copying.part(&database, &name).filter(|part| *part != Part::Rows)
+                }
+            };
             if let Some(part) = part {
                 self.some_rows(sent, rows, part)?;
             } else if self.care == Care::Each && self.prepared.is_none() {

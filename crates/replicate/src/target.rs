@@ -367,31 +367,32 @@ impl<'p> Target<'p> {
     }
 
     /// Fails unless rows of a table can be applied: it is there, takes part in transactions, and has as many columns as
-    /// at the source. `there` are its names at that. Of a part of a table: how many bytes the column more has at most.
+    /// at the source. `here` are its names in the target. Of a part: how many bytes the column more has at most.
     pub fn must_fit(
         &mut self,
         table: &Table,
-        there: (&str, &str),
+        here: &Name,
         part: Option<&PartOf>,
     ) -> Result<Option<u16>, Failure> {
-        let name = (there.0.to_string(), there.1.to_string());
+        let name = (table.database.clone(), table.name.clone());
         if let Some(&bytes) = self.known.get(&name) {
             return Ok(bytes);
         }
-        let columns = self.must_have_transactions(&table.database, &table.name)?;
+        let columns = self.must_have_transactions(&here.0, &here.1)?;
         let theirs = table.columns.len();
         let bytes = match part {
             None => None,
-            Some(part) => Some(part.bytes_in(&mut self.connection, &table.database, &table.name)?),
+            Some(part) => Some(part.bytes_in(&mut self.connection, &here.0, &here.1)?),
         };
         // What a server hides is behind that column.
         let is_whole = part.is_none() && columns.contains(&theirs);
         if !is_whole && (part.is_none() || columns[0] != theirs + 1) {
-            let (table, ours) = (table.quoted_name(), columns[0]);
-            let why = format!("{table} has {theirs} columns at the source, and {ours} here");
+            let ours = columns[0];
+            let why =
+                format!("`{}`.`{}` has {theirs} columns at the source, and {ours} here", here.0, here.1);
             return Err(Failure::Final(why, Status::Damage));
         }
-        self.claims.claim(&self.source, &name, &(table.database.clone(), table.name.clone()), part)?;
+        self.claims.claim(&self.source, &name, here, part)?;
         self.known.insert(name, bytes);
         Ok(bytes)
     }
