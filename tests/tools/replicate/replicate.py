@@ -6,7 +6,9 @@ usage: replicate.py [CASE...]
 
 import os
 import random
+import signal
 import sys
+import time
 
 import pymysql
 
@@ -325,6 +327,28 @@ class Cases(FollowingCases):
         self.agent.catch_up("two1", self.source)
         expect_same(self.source, self.target, "o1")
         check(self.agent.stop() != 0, "a source has stopped, and the end is in order")
+
+    def case_servers_that_are_silent_are_waited_for(self):
+        name = self.follow()
+        self.at(["create database si", "create table si.t (a int)"])
+        self.agent.catch_up(name, self.source)
+        # As a machine that has lost its power: nothing ends the connection. A target may be at an ALTER.
+        self.target.process.send_signal(signal.SIGSTOP)
+        self.at(["insert into si.t values (1)"])
+        time.sleep(2)
+        self.target.process.send_signal(signal.SIGCONT)
+        self.agent.catch_up(name, self.source)
+        self.source.process.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        try:
+            while "trying again" not in self.agent.says():
+                check(time.monotonic() < began + 60, f"it waits for a source of which nothing comes: {self.agent.says()}")
+                time.sleep(0.1)
+        finally:
+            self.source.process.send_signal(signal.SIGCONT)
+        check(time.monotonic() > began + 20, f"it does not wait: {self.agent.says()}")
+        self.at(["insert into si.t values (2)"])
+        self.arrive(name, "si")
 
     def note(self, name, statement, tables):
         """What is in the target when the agent ended between the note of a statement and the position behind it; the statement is carried out at the source."""
