@@ -354,10 +354,16 @@ impl<'a> Session<'a> {
         match self.try_change(chosen, change, appended) {
             Ok(()) | Err(Error::WouldBlock) => Step::Done,
             Err(error) => {
-                self.open.swap_remove(chosen).txn.rollback();
+                self.roll_back(chosen);
                 Step::Failed(error)
             }
         }
+    }
+
+    fn roll_back(&mut self, chosen: usize) {
+        let open = self.open.swap_remove(chosen);
+        self.ended_met_full_disk = open.met_full_disk;
+        open.txn.rollback();
     }
 
     fn try_change(&mut self, chosen: usize, change: Change, appended: bool) -> Result<()> {
@@ -414,7 +420,7 @@ impl<'a> Session<'a> {
         } else if let Some((savepoint, mark)) = savepoints.pop() {
             tell(*number, || "rollback to savepoint".into());
             if let Err(error) = txn.rollback_to(savepoint) {
-                self.open.swap_remove(chosen).txn.rollback();
+                self.roll_back(chosen);
                 return Step::Failed(error);
             }
             changes.truncate(mark);
