@@ -29,13 +29,19 @@ const SMALL_BLOCK_BYTES: usize = 4 << 10;
 pub(crate) struct InnerView {
     /// Where the children begin; of a page that was read with their addresses as values.
     pub keys: Block,
-    children: Box<[OnceLock<Arc<Node>>]>,
-    /// None: all children are there.
-    stored: Option<Stored>,
+    children: Children,
 }
 
-/// What children are made of that are not there yet, beside their addresses.
+enum Children {
+    /// All are there.
+    There(Vec<Arc<Node>>),
+    /// Of a page that was read.
+    AsAsked(Stored),
+}
+
+/// Children of which some are there, and what others are made of, beside their addresses.
 struct Stored {
+    made: Box<[OnceLock<Arc<Node>>]>,
     shared: Arc<TreeShared>,
     /// Of the children.
     level: u32,
@@ -65,8 +71,8 @@ impl InnerView {
         for (key, _) in entries {
             builder.push(key, Value::Inline(&[]));
         }
-        let children = entries.iter().map(|(_, child)| OnceLock::from(child.clone())).collect();
-        InnerView { keys: builder.finish(), children, stored: None }
+        let children = entries.iter().map(|(_, child)| child.clone()).collect();
+        InnerView { keys: builder.finish(), children: Children::There(children) }
     }
 
     /// The content of a page of `level` as [`InnerView::page`] has made it; or what is wrong with it.
@@ -90,9 +96,10 @@ impl InnerView {
         let keys = builder.finish();
         builder.give_back();
         let high = (count < page.len()).then(|| bound_of(page, last));
-        let stored = Stored { shared: shared.clone(), level: level - 1, high, is_closed: Mutex::new(false) };
-        let children = std::iter::repeat_with(OnceLock::new).take(count).collect();
-        Ok(InnerView { keys, children, stored: Some(stored) })
+        let made = std::iter::repeat_with(OnceLock::new).take(count).collect();
+        let is_closed = Mutex::new(false);
+        let stored = Stored { made, shared: shared.clone(), level: level - 1, high, is_closed };
+        Ok(InnerView { keys, children: Children::AsAsked(stored) })
     }
 
     /// Whether a page that was read has the keys that its parent says.
@@ -122,15 +129,28 @@ impl InnerView {
     /// Number of children.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.children.len()
+        match &self.children {
+            Children::There(children) => children.len(),
+            Children::AsAsked(stored) => stored.made.len(),
+        }
+    }
+
+    fn stored(&self) -> Option<&Stored> {
+        match &self.children {
+            Children::There(_) => None,
+            Children::AsAsked(stored) => Some(stored),
+        }
     }
 
     /// Child `at`, made if need be.
     #[inline]
     pub(crate) fn child(&self, at: usize) -> &Arc<Node> {
-        match self.children[at].get() {
-            Some(child) => child,
-            None => self.make(at),
+        match &self.children {
+            Children::There(children) => &children[at],
+            Children::AsAsked(stored) => match stored.made[at].get() {
+                Some(child) => child,
+                None => self.make(stored, at),
+            },
         }
     }
 
@@ -144,44 +164,51 @@ impl InnerView {
     pub(in crate::tree) fn made(
         &self,
     ) -> impl DoubleEndedIterator<Item = Option<&Arc<Node>>> + ExactSizeIterator {
-        self.children.iter().map(OnceLock::get)
+        (0..self.len()).map(|at| self.made_child(at))
+    }
+
+    fn made_child(&self, at: usize) -> Option<&Arc<Node>> {
+        match &self.children {
+            Children::There(children) => children.get(at),
+            Children::AsAsked(stored) => stored.made.get(at)?.get(),
+        }
     }
 
     /// What the page that was read says of child `at`.
     pub(in crate::tree) fn address(&self, at: usize) -> Option<ChildAddress> {
-        self.stored.as_ref().and_then(|_| address_in(&self.keys, at))
+        self.stored().and_then(|_| address_in(&self.keys, at))
     }
 
     /// Leaf `at` as the page has it that was read, if it is known to have no large values and nobody has come to it.
     pub(in crate::tree) fn plain_copy(&self, at: usize) -> Option<FileCopy> {
-        let stored = self.stored.as_ref().filter(|stored| stored.level == 0)?;
-        let is_made = self.children[at].get().is_some();
-        let address = self.address(at).filter(|address| address.has_no_large && !is_made)?;
+        let stored = self.stored().filter(|stored| stored.level == 0 && stored.made[at].get().is_none())?;
+        let address = self.address(at).filter(|address| address.has_no_large)?;
         Some(copy_at(&stored.shared, &address))
     }
 
     /// Where the page ends that was read; later on a child may have got more keys.
     pub(in crate::tree) fn high(&self) -> Option<&Bound> {
-        self.stored.as_ref().and_then(|stored| stored.high.as_ref())
+        self.stored().and_then(|stored| stored.high.as_ref())
     }
 
     /// Holds up who wants to make a child.
     pub(in crate::tree) fn closing(&self) -> Closing<'_> {
-        Closing(self.stored.as_ref().map(|stored| stored.is_closed.lock()))
+        Closing(self.stored().map(|stored| stored.is_closed.lock()))
     }
 
     /// Bytes, without those of children.
     pub(in crate::tree) fn memory(&self) -> usize {
-        self.keys.memory() + size_of_val(&*self.children)
+        let children = match &self.children {
+            Children::There(children) => size_of_val(&children[..]),
+            Children::AsAsked(stored) => size_of_val(&stored.made[..]),
+        };
+        self.keys.memory() + children
     }
 
     #[cold]
-    fn make(&self, at: usize) -> &Arc<Node> {
-        let Some(stored) = &self.stored else {
-            unreachable!("who has children not made knows their addresses")
-        };
+    fn make<'v>(&self, stored: &'v Stored, at: usize) -> &'v Arc<Node> {
         let is_closed = stored.is_closed.lock();
-        self.children[at].get_or_init(|| {
+        stored.made[at].get_or_init(|| {
             let child = self.made_of(stored, at);
             if let (true, Node::Leaf(leaf)) = (*is_closed, &*child) {
                 leaf.leave(&mut leaf.latch());
@@ -205,7 +232,7 @@ impl InnerView {
 
     /// Where child `at` begins and ends. Leaves share the bound between them, if both are there.
     fn bounds_of(&self, stored: &Stored, at: usize) -> (Bound, Option<Bound>) {
-        let leaf = |at: usize| self.children.get(at)?.get()?.leaf().map(Leaf::view);
+        let leaf = |at: usize| self.made_child(at)?.leaf().map(Leaf::view);
         let low = bound_of(&self.keys, at);
         let before = at.checked_sub(1).and_then(leaf).and_then(|view| view.high.clone());
         let behind = leaf(at + 1).map(|view| view.low.clone());
@@ -243,11 +270,11 @@ impl InnerView {
     /// [`InnerView::entries`]: each split of a leaf needs it.
     pub(crate) fn with_children_behind(&self, at: usize, more: &[(Vec<u8>, Arc<Node>)]) -> InnerView {
         debug_assert!(self.len() + more.len() <= MAX_CHILDREN);
-        if self.stored.is_some() {
+        let Children::There(children) = &self.children else {
             let mut entries = self.entries();
             entries.splice(at + 1..at + 1, more.iter().cloned());
             return InnerView::new(&entries);
-        }
+        };
         let mut builder = BlockBuilder::reused();
         builder.push_range(&self.keys, 0..at + 1);
         for (key, _) in more {
@@ -256,10 +283,10 @@ impl InnerView {
         builder.push_range(&self.keys, at + 1..self.keys.len());
         let keys = builder.finish();
         builder.give_back();
-        let (left, right) = self.children.split_at(at + 1);
-        let new = more.iter().map(|(_, child)| OnceLock::from(child.clone()));
-        let children = left.iter().cloned().chain(new).chain(right.iter().cloned()).collect();
-        let view = InnerView { keys, children, stored: None };
+        let (left, right) = children.split_at(at + 1);
+        let new = more.iter().map(|(_, child)| child);
+        let children = left.iter().chain(new).chain(right).cloned().collect();
+        let view = InnerView { keys, children: Children::There(children) };
         debug_assert!(view.entries().windows(2).all(|pair| pair[0].0 < pair[1].0), "children out of order");
         view
     }
