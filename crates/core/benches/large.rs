@@ -10,10 +10,13 @@
 //! checkpoints, to the log, and to the spill file, and processor time of the process, with all that goes on in the
 //! background. `--rounds`: so often are as many rows changed as the table has leaves, to see what patches come to.
 
+mod processor;
+
+use processor::processor_time;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use teak_core::file::{Directory, File, FileSystem, OpenMode, RealFileSystem};
 use teak_core::{CommitFlush, Engine, Isolation, Options, Result, Table, TreeSpec, WriteOp};
@@ -37,14 +40,14 @@ struct Counts {
     spill: AtomicU64,
 }
 
-/// What was counted until a moment, and the processor time in microseconds.
+/// What was counted until a moment, and the processor time.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     read: u64,
     tables: u64,
     log: u64,
     spill: u64,
-    processor: u64,
+    processor: Duration,
 }
 
 impl Spent {
@@ -69,14 +72,6 @@ impl Spent {
             processor: self.processor - before.processor,
         }
     }
-}
-
-/// Of this process, user and system, in microseconds; the kernel counts in hundredths of a second.
-fn processor_time() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |n: usize| fields.get(n).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-    10_000 * (ticks(11) + ticks(12))
 }
 
 /// Resident, in MiB.
@@ -292,7 +287,7 @@ impl Bench {
             kb(spent.tables),
             kb(spent.log),
             kb(spent.spill),
-            spent.processor as f64 / times as f64,
+            spent.processor.as_micros() as f64 / times as f64,
             began.elapsed().as_micros() as f64 / times as f64,
             resident()
         );

@@ -5,6 +5,9 @@
 //! - sessions that wait for one row for some seconds, and then pass it on: time and processor time of all;
 //! - missing keys locked as ranges by one transaction, and another one's inserts meanwhile.
 
+mod processor;
+
+use processor::processor_time;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,14 +19,6 @@ const LONG: Duration = Duration::from_secs(600);
 
 fn owner(manager: &LockManager, txn: TxnId) -> LockOwner {
     manager.open(txn, 0)
-}
-
-/// Processor time of this process so far, user and system; the kernel counts in hundredths of a second.
-fn processor_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |n: usize| fields.get(n).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-    Duration::from_millis(10 * (ticks(11) + ticks(12)))
 }
 
 /// `waiters` sessions wait for one row for the time `held`; then its holder lets go, and each passes it on.

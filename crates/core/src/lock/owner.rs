@@ -118,7 +118,7 @@ impl LockOwner {
             Attempt::Blocked(_) if wait.policy == WaitPolicy::NoWait => return Err(Error::WouldBlock),
             Attempt::Blocked(outcome) => {
                 let sought = Sought { tree, key: Arc::from(key), mode, is_range: false };
-                self.wait(Target::Row(id), wait, sought)?;
+                self.wait(Target::Row(id), wait, &sought)?;
                 outcome
             }
         };
@@ -277,18 +277,17 @@ impl LockOwner {
     }
 
     fn pass(&mut self, tree: TreeId, want: Want, wait: &WaitRequest<'_>) -> Result<()> {
-        let sought = want.sought(tree);
-        if self.shared.ranges.request(tree, &self.party, want, if_blocked(wait)) {
+        if self.shared.ranges.request(tree, &self.party, &want, if_blocked(wait)) {
             return Ok(());
         }
         if wait.policy == WaitPolicy::NoWait {
             return Err(Error::WouldBlock);
         }
-        self.wait(Target::Ranges(tree), wait, sought)
+        self.wait(Target::Ranges(tree), wait, &want.sought(tree))
     }
 
     /// Waits for a request that is queued; afterwards it is granted or taken back.
-    fn wait(&mut self, target: Target, wait: &WaitRequest<'_>, sought: Sought) -> Result<()> {
+    fn wait(&mut self, target: Target, wait: &WaitRequest<'_>, sought: &Sought) -> Result<()> {
         let shared = &*self.shared;
         let start = shared.time.now();
         let ended = self.sleep(target, wait, start, sought);
@@ -314,9 +313,8 @@ impl LockOwner {
         result
     }
 
-    fn sleep(&self, target: Target, wait: &WaitRequest<'_>, start: Instant, sought: Sought) -> Result<()> {
+    fn sleep(&self, target: Target, wait: &WaitRequest<'_>, start: Instant, sought: &Sought) -> Result<()> {
         let shared = &*self.shared;
-        let mut sought = Some(sought);
         let mut told = (wait.before_wait)().then(Vec::new);
         self.tell(target, wait, &mut told);
         // A time-out too far away to be represented is none.
@@ -335,11 +333,7 @@ impl LockOwner {
                     round = shared.time.now() + LOOK_AROUND;
                     rounds += 1;
                     match rounds {
-                        1 => {
-                            if let Some(sought) = sought.take() {
-                                shared.graph.enter(shared, &self.party, target, start, sought)?;
-                            }
-                        }
+                        1 => shared.graph.enter(shared, &self.party, target, start, sought.clone())?,
                         // Whoever closes a cycle searches; this is for edges that came between two who waited already.
                         _ if rounds.is_power_of_two() => shared.graph.search_again(shared, self.txn())?,
                         _ => {}

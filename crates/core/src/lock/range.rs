@@ -213,7 +213,7 @@ impl RangeTable {
     }
 
     /// `true` if the want is satisfied, otherwise it waits (or is refused).
-    pub(super) fn request(&self, tree: TreeId, party: &Arc<Party>, want: Want, blocked: IfBlocked) -> bool {
+    pub(super) fn request(&self, tree: TreeId, party: &Arc<Party>, want: &Want, blocked: IfBlocked) -> bool {
         let shard = self.shard(tree);
         let txn = party.txn();
         if want.span().is_empty() {
@@ -222,20 +222,20 @@ impl RangeTable {
         if let Want::Insert(_) = want {
             // Inserters do not exclude each other while nobody is in their way.
             let trees = shard.trees.read();
-            if trees.get(&tree).is_none_or(|ranges| ranges.is_free(txn, &want, ranges.waiting.len())) {
+            if trees.get(&tree).is_none_or(|ranges| ranges.is_free(txn, want, ranges.waiting.len())) {
                 return true;
             }
         }
         let mut trees = shard.trees.write();
         let ranges = trees.entry(tree).or_default();
-        let free = ranges.is_free(txn, &want, ranges.waiting.len());
+        let free = ranges.is_free(txn, want, ranges.waiting.len());
         match want {
             Want::Range(span, mode) if free => {
                 let before = ranges.size();
-                let granted = ranges.granted(mode);
-                granted.hold(txn, span);
+                let granted = ranges.granted(*mode);
+                granted.hold(txn, span.clone());
                 // Shared ranges exclude no others of their kind, so what lies between can be had.
-                let widens = mode == LockMode::Shared && granted.len_of(txn) > FEW && self.account.is_over();
+                let widens = *mode == LockMode::Shared && granted.len_of(txn) > FEW && self.account.is_over();
                 if widens && ranges.exclusive.is_empty() {
                     ranges.shared.widen(txn);
                 }
@@ -246,7 +246,7 @@ impl RangeTable {
             }
             want if !free && blocked == IfBlocked::Enqueue => {
                 party.begin();
-                ranges.waiting.push_back(Request { party: party.clone(), want });
+                ranges.waiting.push_back(Request { party: party.clone(), want: want.clone() });
             }
             _ => {}
         }

@@ -260,7 +260,7 @@ fn descend(node: &Arc<Node>, choose: &impl Fn(&InnerView) -> usize) -> Result<Ar
         }
         Node::Inner(inner) => {
             let view = inner.view()?;
-            let Some(view) = view.as_ref() else { return Ok(node.clone()) };
+            let Some(view) = view.as_ref() else { return Err(inner.without_content()) };
             descend(view.child(choose(view)), choose)
         }
     }

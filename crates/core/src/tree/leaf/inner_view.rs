@@ -6,7 +6,7 @@
 //!
 //! Two objects for one child would be two truths. Therefore a child is made under a latch; whoever replaces the content
 //! of a node has all children of the old one made first ([`InnerView::entries`]); and a page that leaves memory is
-//! closed: who knows it still is given children that say that they are gone ([`InnerView::close`]).
+//! closed: who knows it still is given children that say that they are gone ([`Closing::close`]).
 
 use super::lifecycle::FileCopy;
 use super::node::{Bounds, Inner, Node};

@@ -226,6 +226,11 @@ impl Inner {
         self.dirty.store(true, Ordering::SeqCst);
     }
 
+    /// What is in neither memory nor file.
+    pub(in crate::tree) fn without_content(&self) -> Error {
+        Error::corrupt(self.shared.space.path(), 0, "an inner node without content")
+    }
+
     fn load(&self) -> Result<Arc<InnerView>> {
         let mut loading = self.loading.lock();
         if let Some(view) = self.view.load_full() {
@@ -233,7 +238,7 @@ impl Inner {
         }
         let shared = &self.shared;
         let Some(extent) = self.image.lock().durable.clone() else {
-            return Err(Error::corrupt(shared.space.path(), 0, "an inner node without content"));
+            return Err(self.without_content());
         };
         let corrupt = |detail: String| {
             Error::corrupt(shared.space.path(), extent.address().offset, format!("inner page: {detail}"))
