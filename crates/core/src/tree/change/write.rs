@@ -7,7 +7,7 @@ use crate::tree::block::blob::Blob;
 use crate::tree::leaf::care::Care;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
-use crate::tree::leaf::{Base, LeafState, LeafView};
+use crate::tree::leaf::{Base, Latched, Leaf, LeafState, LeafView};
 use crate::tree::versions::delta::VersionOp;
 use crate::types::WriteOp;
 use crate::{Error, Result};
@@ -188,8 +188,7 @@ impl Trunk {
         let Node::Leaf(leaf) = &**node else { return Ok(none) };
         let mut state = leaf.latch();
         let mut view = leaf.view();
-        let first = &writes[0];
-        if !view.holds(first.key) {
+        if !view.holds(writes[0].key) {
             return Ok(none);
         }
         if !leaf.vacancy.is_occupied() {
@@ -199,8 +198,24 @@ impl Trunk {
             leaf.make_delta(&mut state);
             view = leaf.view();
         }
+        let count = self.push_run(leaf, &mut state, &view, writes, blob);
+        self.note_written(node, leaf, &mut state, &view, &writes[..count]);
+        Ok(Pushed { writes: count, due: self.is_due(&state, &view), vacant: false })
+    }
+
+    /// What [`Trunk::push`] does to a latched leaf with the `view`, which has a delta of its own; how many writes it
+    /// took.
+    #[inline]
+    fn push_run(
+        &self,
+        leaf: &Leaf,
+        state: &mut LeafState,
+        view: &LeafView,
+        writes: &[Write<'_>],
+        blob: Option<&Arc<Blob>>,
+    ) -> usize {
         let delta = view.delta.newest();
-        let backing = leaf.backing_delta(&mut state);
+        let backing = leaf.backing_delta(state);
         let memory = || delta.charge() + backing.as_ref().map_or(0, |backing| backing.charge());
         let (before, changes_before) = (memory(), delta.charge());
         let push = |write: &Write<'_>, op: VersionOp<'_>| {
@@ -216,6 +231,7 @@ impl Trunk {
                 unsafe { backing.push(write.key, write.status.clone(), write.sequence, op) };
             }
         };
+        let first = &writes[0];
         push(first, blob.map_or(VersionOp::of(&first.op), VersionOp::Blob));
         // So much that a run makes no leaf of many times the size of a block.
         let enough = before + 2 * self.shared.spec.block_bytes as usize;
@@ -228,21 +244,34 @@ impl Trunk {
             push(write, VersionOp::of(&write.op));
             count += 1;
         }
+        leaf.grew(state, (memory() - before) as u64, (delta.charge() - changes_before) as u64);
+        count
+    }
+
+    /// Has those know of `writes` to a latched leaf who look for leaves: the clock, checkpoints, and who takes leaves
+    /// without rows away.
+    #[inline]
+    fn note_written(
+        &self,
+        node: &Arc<Node>,
+        leaf: &Leaf,
+        state: &mut Latched<'_>,
+        view: &LeafView,
+        writes: &[Write<'_>],
+    ) {
         if matches!(view.delta, Changes::Spilled { .. }) {
             leaf.pushed_unseen();
         }
-        leaf.grew(&mut state, (memory() - before) as u64, (delta.charge() - changes_before) as u64);
-        let deletions = writes[..count].iter().filter(|write| matches!(write.op, WriteOp::Delete)).count();
+        let deletions = writes.iter().filter(|write| matches!(write.op, WriteOp::Delete)).count();
         state.deletions += deletions;
         // It may have been the last of the leaf's rows: somebody should look when that is decided.
         if deletions > 0 && matches!(&view.base, Base::Loaded(block) if block.len() <= view.delta.size().keys)
         {
-            self.note_latched(&state, node, Care::Retire);
+            self.note_latched(state, node, Care::Retire);
         }
-        self.list_dirty(&state, node);
-        leaf.register(&mut state, node);
+        self.list_dirty(state, node);
+        leaf.register(state, node);
         leaf.touch();
-        Ok(Pushed { writes: count, due: self.is_due(&state, &view), vacant: false })
     }
 
     /// Whether consolidation pays: the delta is large, or most of the base is deleted.

@@ -12,6 +12,7 @@ use crate::tree::leaf::node::Node;
 use crate::tree::leaf::packed::PackedBase;
 use crate::tree::leaf::{Base, Leaf, LeafView};
 use crate::tree::storing::lost::Lost;
+use crate::tree::storing::tree::Tree;
 use crate::tree::versions::delta::Delta;
 use crate::tree::versions::history::History;
 use crate::tree::versions::visibility::Reader;
@@ -42,6 +43,31 @@ impl Pin {
     pub(in crate::tree) fn is_packed(&self) -> bool {
         self.packed.is_some()
     }
+}
+
+/// A leaf's view, and how far tree and leaf had changed before it was taken.
+struct Seen {
+    view: Held<LeafView>,
+    /// As [`Pin::changes`].
+    changes: u64,
+    /// As [`Pin::moment`].
+    moment: u64,
+}
+
+impl Seen {
+    /// The numbers are read first: a view published in between makes a pin look stale, never fresh.
+    #[inline]
+    fn now(tree: &Tree, leaf: &Leaf) -> Seen {
+        let (moment, changes) = (tree.changes.now(), leaf.changes());
+        Seen { view: leaf.view(), changes, moment }
+    }
+}
+
+/// What a pin has of a leaf, as in [`Pin`].
+struct Content {
+    base: Kept<Block>,
+    delta: Kept<Delta>,
+    packed: Option<Arc<PackedBase>>,
 }
 
 /// What somebody wants to read of a leaf.
@@ -96,57 +122,43 @@ impl TreeCursor {
         self.settle();
         self.forget();
         let Node::Leaf(leaf) = &*node else { return Ok(false) };
-        // The numbers are read first: a view published in between makes the pin look stale, never fresh.
-        let (mut moment, mut changes) = (self.tree.changes.now(), leaf.changes());
-        let mut view = leaf.view();
-        if !holds(&view) {
+        let seen = Seen::now(&self.tree, leaf);
+        if !holds(&seen.view) {
             return Ok(false);
         }
         reader.check()?;
         let was_guessed = leaf.touch();
-        let shown = view.shows_base(reader);
-        let is_cold = shown && !matches!(view.base, Base::Loaded(_));
-        self.was_cold = (is_cold && !matches!(view.base, Base::Packed(_))) || was_guessed;
+        let shown = seen.view.shows_base(reader);
+        let is_cold = shown && !matches!(seen.view.base, Base::Loaded(_));
+        self.was_cold = (is_cold && !matches!(seen.view.base, Base::Packed(_))) || was_guessed;
         self.yielded = 0;
-        let (base, delta);
-        let mut packed = None;
-        match (&view.base, &view.delta) {
+        let (seen, content) = match (&seen.view.base, &seen.view.delta) {
             (Base::Loaded(block), Changes::Live(changes)) if shown => {
                 // SAFETY: the pin has the view, which has both, for as long as it has these.
-                (base, delta) = unsafe { (Kept::by_view(block), Kept::by_view(changes)) };
+                let (base, delta) = unsafe { (Kept::by_view(block), Kept::by_view(changes)) };
+                (seen, Content { base, delta, packed: None })
+            }
+            _ if is_cold => {
+                let is_current = |view: &LeafView| holds(view) && view.shows_base(reader);
+                self.fetch(&node, leaf, seen, asked, is_current)?
             }
             _ => {
-                if is_cold && asked == Asked::Row && !self.tree.is_salvaged() {
-                    packed = leaf.packed(&node, &view)?;
-                }
-                let rows = match (&packed, shown) {
-                    (Some(packed), _) => packed.keys().clone(),
-                    (None, true) => {
-                        leaf.base(&node, &view).or_else(|error| self.without_base(leaf, &view, error))?
-                    }
-                    (None, false) => leaf.shared.no_rows.clone(),
+                let rows = if shown {
+                    leaf.base(&node, &seen.view)
+                        .or_else(|error| self.without_base(leaf, &seen.view, error))?
+                } else {
+                    leaf.shared.no_rows.clone()
                 };
-                if is_cold {
-                    // That has published another view, as a rule: with this one the leaf need not be looked for again.
-                    let numbers = (self.tree.changes.now(), leaf.changes());
-                    let now = leaf.view();
-                    let is_read = match &packed {
-                        Some(packed) => now.base.is_packed(packed),
-                        None => now.base.is_block(&rows),
-                    };
-                    if is_read && holds(&now) && now.shows_base(reader) {
-                        ((moment, changes), view) = (numbers, now);
-                    }
-                }
-                let changes = leaf.delta(&node, &view);
-                let changes = changes.or_else(|error| self.without_patch(leaf, &view, error))?;
-                (base, delta) = (Kept::from(rows), Kept::from(changes));
+                let content = self.with_changes(&node, leaf, &seen.view, rows, None)?;
+                (seen, content)
             }
-        }
+        };
         #[cfg(test)]
         {
             self.pinned += 1;
         }
+        let Content { base, delta, packed } = content;
+        let Seen { view, changes, moment } = seen;
         self.pin = Some(Pin {
             view,
             base,
@@ -160,6 +172,51 @@ impl TreeCursor {
             node,
         });
         Ok(true)
+    }
+
+    /// Reads the leaf's base, or what of it is `asked` for. That publishes another view, as a rule: with it, if it
+    /// `is_current`, and not with the one that was `seen`, the leaf need not be looked for again.
+    fn fetch(
+        &mut self,
+        node: &Arc<Node>,
+        leaf: &Leaf,
+        mut seen: Seen,
+        asked: Asked,
+        is_current: impl Fn(&LeafView) -> bool,
+    ) -> Result<(Seen, Content)> {
+        let packed = match asked {
+            Asked::Row if !self.tree.is_salvaged() => leaf.packed(node, &seen.view)?,
+            _ => None,
+        };
+        let rows = match &packed {
+            Some(packed) => packed.keys().clone(),
+            None => {
+                leaf.base(node, &seen.view).or_else(|error| self.without_base(leaf, &seen.view, error))?
+            }
+        };
+        let now = Seen::now(&self.tree, leaf);
+        let is_read = match &packed {
+            Some(packed) => now.view.base.is_packed(packed),
+            None => now.view.base.is_block(&rows),
+        };
+        if is_read && is_current(&now.view) {
+            seen = now;
+        }
+        let content = self.with_changes(node, leaf, &seen.view, rows, packed)?;
+        Ok((seen, content))
+    }
+
+    /// A base, with the changes of the `view`, which may have to be read.
+    fn with_changes(
+        &mut self,
+        node: &Arc<Node>,
+        leaf: &Leaf,
+        view: &LeafView,
+        base: Arc<Block>,
+        packed: Option<Arc<PackedBase>>,
+    ) -> Result<Content> {
+        let delta = leaf.delta(node, view).or_else(|error| self.without_patch(leaf, view, error))?;
+        Ok(Content { base: Kept::from(base), delta: Kept::from(delta), packed })
     }
 
     pub(super) fn pin_for(&mut self, reader: &Reader<'_>, key: &[u8], asked: Asked) -> Result<()> {
