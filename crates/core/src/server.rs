@@ -25,7 +25,7 @@
 //! | relations of tables | [`NewTable::links`], [`Engine::links_to`], [`Relink`] |
 //! | space that is given back | [`Engine::pack_table`], [`Engine::rewrite_rows`] with a [`Rewriter`] |
 //! | checks | [`Engine::check_trees`] to a [`Depth`], [`IndexCheck`], [`Engine::check_files`] |
-//! | numbers | [`Statistics`], [`SnapshotInfo`], [`LockWait`] with [`Sought`], [`Lost`] |
+//! | numbers | [`Statistics`], [`SnapshotInfo`], [`LockWait`] with [`Sought`] and [`TreeName`], [`Lost`] |
 //! | a directory without an engine | [`is_engine`], [`Checkpoint`] |
 //! | single tables | [`Engine::export_table`], [`Engine::import_table`] with [`Incoming`] and [`Admission`] |
 //! | backups | [`BackupCopy`], [`Engine::pause_checkpoints`], [`Engine::durable_log_end`]; [`Chain`], [`ExtentList`] |
@@ -39,7 +39,7 @@ pub use crate::engine::{
     Admission, Alteration, CheckpointPause, Claim, Cursor, Depth, Difference, Engine, Feed, Held, IfPrepared,
     Incoming, IndexCheck, IndexCount, Items, Link, Listed, LockWait, Lost, Memory, NewTable, OnlineBuild,
     Relink, Renaming, Replacement, Rewriter, Savepoint, Settings, SnapshotInfo, Statistics, Table,
-    TableChange, TableCheck, Transaction, Tree, TreeBuild, TreeSource, Trunk, Watcher, Window,
+    TableChange, TableCheck, Transaction, Tree, TreeBuild, TreeName, TreeSource, Trunk, Watcher, Window,
 };
 
 use crate::catalog::superblock_path;

@@ -114,8 +114,9 @@ size_t codes_of(CHARSET_INFO* cs, uchar* to, const uchar* text, size_t length) {
     return length;
 }
 
-/* False: a collation with longer weights than keys can hold. */
-bool describe_levels(KeyPartCodec* part) {
+} // namespace
+
+bool set_levels(KeyPartCodec* part) {
     CHARSET_INFO* cs = part->charset;
     const bool several = cs->levels_for_order > 1 && !has_one_sequence(cs);
     uchar space[8], weight[64];
@@ -138,6 +139,8 @@ bool describe_levels(KeyPartCodec* part) {
     return true;
 }
 
+namespace {
+
 bool describe_string(KeyPartCodec* part, const Field* field, KeyEncoding encoding) {
     CHARSET_INFO* cs = field->charset();
     part->charset = cs;
@@ -150,7 +153,7 @@ bool describe_string(KeyPartCodec* part, const Field* field, KeyEncoding encodin
         return true;
     }
     part->kind = PartKind::String;
-    return describe_levels(part);
+    return set_levels(part);
 }
 
 /* Fixed size of padded weights: what a full column gives. */

@@ -89,6 +89,10 @@ struct KeyPartCodec {
     bool differs(const uchar* a, const uchar* b) const;
 };
 
+/* Of a String, of which the length and the collation are known: what its collation's levels are like. False: a
+   collation with longer weights than keys can hold. */
+bool set_levels(KeyPartCodec* part);
+
 /* Of collations in which a text has the same bytes (keeps_bytes): whether it has the same weights, too. That is so
    where they are one, or have one name, for utf8mb3 and for utf8mb4; but not where weights are the characters' codes,
    of as many bytes as the greatest takes. */

@@ -7,6 +7,7 @@
 */
 #include "lock_waits_table.h"
 #include "i_s_tables.h"
+#include "key_text.h"
 #include "session.h"
 
 #include "sql_acl.h"
@@ -17,8 +18,8 @@
 namespace teak {
 namespace {
 
-/* Of a key so many bytes are shown. */
-constexpr size_t kShownKeyBytes = 64;
+/* So many characters of a key are shown. */
+constexpr size_t kShownKey = 512;
 
 namespace fields {
 using namespace Show;
@@ -28,9 +29,10 @@ ST_FIELD_INFO waits[] = {Column("WAITING_CONNECTION_ID", Show::ULonglong(), NOT_
                          Column("TABLE_SCHEMA", Varchar(NAME_CHAR_LEN), NULLABLE),
                          Column("TABLE_NAME", Varchar(NAME_CHAR_LEN), NULLABLE),
                          Column("TREE", Show::ULonglong(), NULLABLE),
+                         Column("INDEX_NAME", Varchar(NAME_CHAR_LEN), NULLABLE),
                          Column("LOCK_MODE", Varchar(16), NOT_NULL),
                          Column("LOCK_TYPE", Varchar(16), NOT_NULL),
-                         Column("LOCK_KEY", Varchar(2 * kShownKeyBytes + 3), NOT_NULL),
+                         Column("LOCK_KEY", Varchar(kShownKey), NOT_NULL),
                          Column("BLOCKING_CONNECTION_ID", Show::ULonglong(), NULLABLE),
                          Column("BLOCKING_TRX_ID", Show::ULonglong(), NOT_NULL),
                          Column("ROOT_CONNECTION_ID", Show::ULonglong(), NULLABLE),
@@ -70,16 +72,6 @@ class Row {
     Field** field;
 };
 
-std::string in_hex(teak_bytes key) {
-    static const char digits[] = "0123456789ABCDEF";
-    std::string hex;
-    for (size_t at = 0; at < key.len && at < kShownKeyBytes; at++) {
-        hex += digits[key.data[at] >> 4];
-        hex += digits[key.data[at] & 15];
-    }
-    return key.len > kShownKeyBytes ? hex + "..." : hex;
-}
-
 /* One row; 1 ends the listing. */
 int store_wait(void* context, const teak_lock_wait* wait) {
     const auto* output = static_cast<const Output*>(context);
@@ -97,9 +89,11 @@ int store_wait(void* context, const teak_lock_wait* wait) {
         row.null();
         row.null();
     }
+    const KeyText key(wait->description, wait->tree);
+    key.index().empty() ? row.null() : row.maybe(key.index());
     row.text(wait->is_exclusive ? "EXCLUSIVE" : "SHARED");
     row.text(wait->is_range ? "RANGE" : "ROW");
-    row.text(in_hex(wait->key));
+    row.text(key.of({wait->from, wait->from_kind, wait->to, wait->to_kind}, output->thd));
     row.connection(wait->holder);
     row.number(wait->holder_txn);
     row.connection(wait->root);

@@ -3,6 +3,7 @@
 */
 #include "open_table.h"
 #include "foreign_key.h"
+#include "key_text.h"
 #include "row_scan.h"
 #include "session.h"
 #include <algorithm>
@@ -97,6 +98,7 @@ int OpenTable::map_trees() {
         sql_print_error("Teak: %s", unbuilt_unique_text().c_str());
     cursors.assign(1 + meta.indexes.size(), nullptr);
     windows.assign(cursors.size(), nullptr);
+    describe_keys(*this);
     if (wanted.indexes.size() == meta.indexes.size() || share->altering.load()) return 0;
     return drop_other_trees(layout, wanted);
 }

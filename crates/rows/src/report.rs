@@ -165,8 +165,8 @@ fn locks(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std::
             wait.holder,
             wait.age.as_secs_f64()
         )?;
-        if let Some((table, tree)) = &wait.table {
-            write!(out, ", in {table}, tree {tree}")?;
+        if let Some(place) = &wait.place {
+            write!(out, ", in {}, tree {}", place.table, place.tree)?;
         }
         match waiting.root == wait.holder {
             true => writeln!(out)?,

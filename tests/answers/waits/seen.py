@@ -2,6 +2,7 @@
 """Who waits for whom, as an administrator sees it: information_schema.TEAK_LOCK_WAITS."""
 
 import contextlib
+import re
 import sys
 import threading
 
@@ -12,7 +13,7 @@ from kit.cases import on_server
 from kit.options import parser
 from kit.server import Server
 
-COLUMNS = ("waiting_connection_id, blocking_connection_id, root_connection_id, behind_root, table_schema, table_name, tree, lock_mode, lock_type, "
+COLUMNS = ("waiting_connection_id, blocking_connection_id, root_connection_id, behind_root, table_schema, table_name, index_name, lock_mode, lock_type, "
            "lock_key, kill_statement, waiting_trx_id, blocking_trx_id, root_trx_id, wait_seconds")
 INTERRUPTED = 1317
 
@@ -60,11 +61,6 @@ def table(server):
     server.query("insert into `t-1 ü` values (1, 10, 0), (2, 20, 0), (3, 30, 0), (9, 90, 0)")
 
 
-def key_of(number):
-    """An INT as keys have it."""
-    return f"{(number ^ 0x80000000):08X}"
-
-
 def chain(server):
     """Three wait one behind the other: all of them for the first, in the end, and its KILL frees all."""
     table(server)
@@ -75,7 +71,7 @@ def chain(server):
     found = until_shown(server, second, third, fourth)
     expect(len(found), 3, "rows")
     for waiter, holder, mode, number in ((second, root, "EXCLUSIVE", 1), (third, second, "SHARED", 2), (fourth, third, "EXCLUSIVE", 3)):
-        expect(found[waiter.id][:10], (holder.id, root.id, 3, "test", "t-1 ü", 0, mode, "ROW", key_of(number), f"KILL {root.id}"), f"row {number}")
+        expect(found[waiter.id][:10], (holder.id, root.id, 3, "test", "t-1 ü", "PRIMARY", mode, "ROW", f"({number})", f"KILL {root.id}"), f"row {number}")
         waiting, blocking, at_root, seconds = found[waiter.id][10:]
         assert waiting > 0 and blocking > 0 and at_root > 0 and 0 <= seconds < 60, found
     expect(found[third.id][11], found[second.id][10], "transaction of the second")
@@ -102,12 +98,57 @@ def ranges_and_indexes(server):
     gap = Waiter(server).waits("insert into `t-1 ü` values (6, 60, 0)")
     entry = Waiter(server).waits("insert into `t-1 ü` values (51, 55, 0)")
     found = until_shown(server, gap, entry)
-    expect(found[gap.id][:10], (root.id, root.id, 2, "test", "t-1 ü", 0, "EXCLUSIVE", "RANGE", key_of(6), f"KILL {root.id}"), "in a gap")
-    expect((found[entry.id][0], found[entry.id][5]), (root.id, 1), "an entry of the first index")
+    expect(found[gap.id][:10], (root.id, root.id, 2, "test", "t-1 ü", "PRIMARY", "EXCLUSIVE", "RANGE", "(6)", f"KILL {root.id}"), "in a gap")
+    expect((found[entry.id][0], found[entry.id][5], found[entry.id][8]), (root.id, "u", "(55)"), "an entry of the first index")
     rows(root.connection, "rollback")
     for session in (gap, entry, root):
         session.end()
     expect((gap.error, entry.error), (None, None), "errors")
+
+
+# Types of a column, with a value and how its key is shown.
+SHOWN = [
+    ("tinyint", "-7", "-7"), ("smallint unsigned", "65535", "65535"), ("mediumint", "-8388608", "-8388608"), ("bigint", "-9000000000", "-9000000000"),
+    ("bigint unsigned", "18446744073709551615", "18446744073709551615"), ("bit(12)", "b'100000000001'", "2049"), ("decimal(9,3)", "-1234.5", "-1234.500"),
+    ("double", "-1.5", "-1.5"), ("float", "2.25", "2.25"), ("year", "2026", "2026"), ("date", "'2026-11-29'", "'2026-11-29'"),
+    ("datetime", "'2026-11-29 17:00:01'", "'2026-11-29 17:00:01'"), ("datetime(6)", "'1999-01-02 03:04:05.000678'", "'1999-01-02 03:04:05.000678'"),
+    ("timestamp(3)", "'2026-11-29 17:00:01.25'", "'2026-11-29 17:00:01.250'"), ("time(2)", "'-12:30:01.5'", "'-12:30:01.50'"),
+    ("enum('a','b','c')", "'b'", "2"), ("set('x','y')", "'x,y'", "3"), ("varbinary(9)", "'it''s'", "'it''s'"), ("varbinary(9)", "x'610062'", "X'610062'"),
+    ("binary(3)", "'abc'", "'abc'"), ("varchar(20) charset latin1", "'Teak  Tree'", "'teak  tree'"), ("char(20) collate utf8mb4_general_ci", "'Größe'", "'grose'"),
+    ("varchar(20) collate utf8mb4_unicode_ci", "'Oak, 5'", "'oak, 5'"), ("varchar(20) collate utf8mb4_bin", "'Eiche Ä'", "'Eiche Ä'"),
+    ("varchar(20) collate utf8mb4_nopad_bin", "' x '", "' x '"), ("varchar(20) collate utf8mb4_unicode_ci", "'木'", "weights X'FB40E728'"),
+]
+
+
+def kinds_of_keys(server):
+    """A key of each type, ascending and descending, as a column that may be NULL and as one of several."""
+    server.query("set global time_zone = '+00:00'")
+    for number, (kind, value, text) in enumerate(SHOWN):
+        server.query("drop table if exists k")
+        server.query(f"create table k (a {kind}, n int, v int, id int primary key, unique d (a desc, n), unique u (n, a)) engine=Teak")
+        server.query(f"insert into k values ({value}, 1, 0, {number}), ({value}, null, 0, {number + 1000})")
+        root = Waiter(server, f"insert into k values ({value}, 2, 0, 500)", begin="set time_zone = '+00:00', autocommit = 0")
+        waiter = Waiter(server).waits(f"insert into k values ({value}, 2, 0, 501)")
+        found = until_shown(server, waiter)[waiter.id]
+        expect((found[5], found[8]), ("d", f"({text}, 2)"), f"key of {kind}")
+        for session in (waiter, root):
+            server.query(f"kill {session.id}")
+            session.end()
+
+
+def rows_without_a_key(server):
+    """Rows of a table without a primary key are shown by the number that they have instead, also behind an index's columns."""
+    server.query("create or replace table w (a varchar(10), b int, key ab (a, b)) engine=Teak")
+    server.query("insert into w values ('m', 1), (null, 1)")
+    root = Waiter(server, "select * from w for update", "select * from w force index (ab) where a > '' or a is null for update")
+    row = Waiter(server).waits("select * from w force index (ab) where a is null for update")
+    entry = Waiter(server).waits("insert into w values ('q', 5)")
+    found = until_shown(server, row, entry)
+    expect(found[row.id][4:8], ("w", None, "EXCLUSIVE", "ROW"), "a row")
+    expect(found[entry.id][4:8], ("w", "ab", "EXCLUSIVE", "RANGE"), "an entry")
+    assert re.fullmatch(r"\(row \d\)", found[row.id][8]) and re.fullmatch(r"\('q', 5, row \d\)", found[entry.id][8]), found
+    for session in (root, row, entry):
+        session.end()
 
 
 def prepared(server):
@@ -163,7 +204,7 @@ def rights(server):
     waiter.end()
 
 
-TESTS = [chain, ranges_and_indexes, prepared, many, rights]
+TESTS = [chain, ranges_and_indexes, kinds_of_keys, rows_without_a_key, prepared, many, rights]
 
 
 def main():

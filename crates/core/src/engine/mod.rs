@@ -39,7 +39,7 @@ pub use bulk::online::OnlineBuild;
 pub use care::pause::CheckpointPause;
 pub use check::TableCheck;
 pub use data::settings::Settings;
-pub use data::statistics::{LockWait, Memory, SnapshotInfo, Statistics};
+pub use data::statistics::{LockWait, Memory, SnapshotInfo, Statistics, TreeName};
 pub use data::tables::Table;
 pub(crate) use data::view::FixedView;
 pub use data::watch::Watcher;
@@ -234,7 +234,7 @@ impl Engine {
         let trees: HashSet<TreeId> = waits.iter().map(|wait| wait.sought.tree).collect();
         let tables = self.shared.data.tables.lock().with_trees(&trees);
         let shown = |wait: Wait| LockWait {
-            table: tables.get(&wait.sought.tree).cloned(),
+            place: tables.get(&wait.sought.tree).cloned(),
             waiter: wait.waiter,
             holder: wait.holder,
             sought: wait.sought,

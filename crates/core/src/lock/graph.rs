@@ -12,6 +12,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,14 +32,24 @@ struct Waiter {
 /// What somebody wants who waits, for people to see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sought {
-    /// Of the key.
+    /// Of the keys.
     pub tree: TreeId,
-    /// The row, or where the range begins that is to be locked or to get keys.
-    pub key: Arc<[u8]>,
+    /// From this key on: a row or a new key is from it and to it.
+    pub from: Bound<Arc<[u8]>>,
+    /// To this one.
+    pub to: Bound<Arc<[u8]>>,
     /// As what: an insert into another one's range is exclusive.
     pub mode: LockMode,
     /// It is a range, or lies in one of another's.
     pub is_range: bool,
+}
+
+impl Sought {
+    /// One row.
+    pub(super) fn row(tree: TreeId, key: &[u8], mode: LockMode) -> Sought {
+        let key: Arc<[u8]> = Arc::from(key);
+        Sought { tree, from: Bound::Included(key.clone()), to: Bound::Included(key), mode, is_range: false }
+    }
 }
 
 /// Somebody waits for somebody else.
@@ -218,9 +229,8 @@ mod tests {
         let c = asks(owner(&manager, 3), |o| o.check_insert(7, b"n", &WaitRequest::waiting(LONG)));
         until_waiting(&manager, 3);
         let sought: Vec<Sought> = manager.waits().iter().map(|wait| (*wait.sought).clone()).collect();
-        let row = Sought { tree: 1, key: Arc::from(&b"k"[..]), mode: Shared, is_range: false };
-        let place = Sought { tree: 7, key: Arc::from(&b"n"[..]), mode: Exclusive, is_range: true };
-        assert_eq!(sought, [row, place]);
+        let place = Sought { is_range: true, ..Sought::row(7, b"n", Exclusive) };
+        assert_eq!(sought, [Sought::row(1, b"k", Shared), place]);
         assert!(manager.waits().iter().all(|wait| wait.age < LONG));
         drop(a);
         b.join().unwrap().1.unwrap();

@@ -57,6 +57,21 @@ impl Span {
         Span { from: first, to: last }
     }
 
+    /// What [`Span::new`] was given.
+    pub(super) fn bounds(&self) -> (Bound<Arc<[u8]>>, Bound<Arc<[u8]>>) {
+        let from = match &self.from {
+            Cut::At(key, false) => Bound::Included(key.clone()),
+            Cut::At(key, true) => Bound::Excluded(key.clone()),
+            Cut::Lowest | Cut::Highest => Bound::Unbounded,
+        };
+        let to = match &self.to {
+            Cut::At(key, true) => Bound::Included(key.clone()),
+            Cut::At(key, false) => Bound::Excluded(key.clone()),
+            Cut::Lowest | Cut::Highest => Bound::Unbounded,
+        };
+        (from, to)
+    }
+
     /// Whether no key lies in it.
     pub(super) fn is_empty(&self) -> bool {
         self.from >= self.to

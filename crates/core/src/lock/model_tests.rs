@@ -286,7 +286,7 @@ impl Bench {
         let party = self.actors[txn].owner.party().clone();
         let shared = self.manager.shared.clone();
         let deadlocked = self.model.is_deadlocked(txn);
-        let sought = Sought { tree: 1, key: Arc::from([]), mode: LockMode::Exclusive, is_range: false };
+        let sought = Sought::row(1, b"", LockMode::Exclusive);
         let victim = shared.graph.enter(&shared, &party, Target::Row(id(key)), shared.time.now(), sought);
         let others: Vec<usize> = (0..TXNS)
             .filter(|t| *t != txn && self.actors[*t].waits_for.is_some())

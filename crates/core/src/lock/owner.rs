@@ -117,7 +117,7 @@ impl LockOwner {
             Attempt::Done(outcome) => outcome,
             Attempt::Blocked(_) if wait.policy == WaitPolicy::NoWait => return Err(Error::WouldBlock),
             Attempt::Blocked(outcome) => {
-                let sought = Sought { tree, key: Arc::from(key), mode, is_range: false };
+                let sought = Sought::row(tree, key, mode);
                 self.wait(Target::Row(id), wait, &sought)?;
                 outcome
             }

@@ -14,7 +14,7 @@ use crossbeam_utils::CachePadded;
 
 use super::account::Account;
 use super::granted::Granted;
-use super::interval::{Cut, Span};
+use super::interval::Span;
 use super::party::{Party, Standing};
 use super::row::IfBlocked;
 use super::{Blocker, Sought};
@@ -46,15 +46,12 @@ impl Want {
 
     /// As people are told of it.
     pub(super) fn sought(&self, tree: TreeId) -> Sought {
-        let key = match &self.span().from {
-            Cut::At(key, _) => key.clone(),
-            Cut::Lowest | Cut::Highest => Arc::from([]),
-        };
         let mode = match self {
             Want::Insert(_) => LockMode::Exclusive,
             Want::Range(_, mode) => *mode,
         };
-        Sought { tree, key, mode, is_range: true }
+        let (from, to) = self.span().bounds();
+        Sought { tree, from, to, mode, is_range: true }
     }
 
     fn span(&self) -> &Span {

@@ -301,6 +301,20 @@ pub extern "C" fn teak_table_meta(table: Option<&TableHandle>) -> RawBytes {
     table.map_or(RawBytes::NONE, |t| RawBytes::of(t.table.meta()))
 }
 
+/// How people are told of the table's keys, in a form of the shim's; it comes back with each lock that is listed, as
+/// long as the table is open in the core and not altered.
+#[no_mangle]
+pub extern "C" fn teak_table_describe(table: Option<&TableHandle>, description: Bytes<'_>) {
+    ask_table(table, |t| t.table.describe(description.slice()));
+}
+
+/// 0 or 1: what it was described by last begins with these bytes.
+#[no_mangle]
+pub extern "C" fn teak_table_is_described(table: Option<&TableHandle>, begin: Bytes<'_>) -> u8 {
+    let begins = |t: &TableHandle| t.table.description().is_some_and(|all| all.starts_with(begin.slice()));
+    u8::from(ask_table(table, begins))
+}
+
 /// What was found out about the table's rows, at most 2000 bytes: outlives a restart from the next checkpoint on, and
 /// goes with the rows.
 #[no_mangle]

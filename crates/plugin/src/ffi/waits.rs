@@ -1,9 +1,10 @@
 //! Who waits for whom, for information_schema.TEAK_LOCK_WAITS.
 
+use std::ops::Bound;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 
-use super::border::{Context, RawBytes};
+use super::border::{Context, RawBytes, TEAK_BOUND_EXCLUDE, TEAK_BOUND_INCLUDE, TEAK_BOUND_NONE};
 use super::engine::with_engine;
 use super::status::Status;
 use teak_core::LockMode;
@@ -30,17 +31,31 @@ pub struct RawLockWait {
     pub table: RawBytes,
     /// Its number in the table.
     pub tree: u64,
-    /// As the tree has it.
-    pub key: RawBytes,
+    /// What teak_table_describe was given; empty: nobody has opened the table since it was made, or altered.
+    pub description: RawBytes,
+    /// As the tree has them; `TEAK_BOUND_`: EXCLUDE is behind, or before, this very key. A row is from one key to it.
+    pub from: RawBytes,
+    pub from_kind: u32,
+    pub to_kind: u32,
+    pub to: RawBytes,
     /// 0 or 1.
     pub is_exclusive: u64,
     /// 0 or 1: it is a range, or lies in one of another's.
     pub is_range: u64,
 }
 
+fn end(bound: &Bound<Arc<[u8]>>) -> (RawBytes, u32) {
+    match bound {
+        Bound::Included(key) => (RawBytes::of(key), TEAK_BOUND_INCLUDE),
+        Bound::Excluded(key) => (RawBytes::of(key), TEAK_BOUND_EXCLUDE),
+        Bound::Unbounded => (RawBytes::NONE, TEAK_BOUND_NONE),
+    }
+}
+
 fn raw(waiting: &Waiting) -> RawLockWait {
     let wait = &waiting.wait;
-    let (table, tree) = wait.table.as_ref().map_or(("", 0), |(table, tree)| (&table[..], *tree));
+    let place = wait.place.as_ref();
+    let ((from, from_kind), (to, to_kind)) = (end(&wait.sought.from), end(&wait.sought.to));
     RawLockWait {
         waiter_txn: wait.waiter,
         waiter: waiting.waiter,
@@ -50,9 +65,15 @@ fn raw(waiting: &Waiting) -> RawLockWait {
         root: waiting.root_session,
         behind_root: waiting.behind_root,
         milliseconds: u64::try_from(wait.age.as_millis()).unwrap_or(u64::MAX),
-        table: RawBytes::of(table.as_bytes()),
-        tree: tree as u64,
-        key: RawBytes::of(&wait.sought.key),
+        table: place.map_or(RawBytes::NONE, |place| RawBytes::of(place.table.as_bytes())),
+        tree: place.map_or(0, |place| place.tree as u64),
+        description: place
+            .and_then(|place| place.description.as_deref())
+            .map_or(RawBytes::NONE, RawBytes::of),
+        from,
+        from_kind,
+        to_kind,
+        to,
         is_exclusive: u64::from(wait.sought.mode == LockMode::Exclusive),
         is_range: u64::from(wait.sought.is_range),
     }

@@ -162,10 +162,21 @@ pub struct LockWait {
     pub holder: TxnId,
     /// What for.
     pub sought: Arc<Sought>,
-    /// The table that it is of, and which of its trees; None: it is not open any more.
-    pub table: Option<(String, usize)>,
+    /// The tree that it is of; None: its table is not open any more.
+    pub place: Option<TreeName>,
     /// How long it has.
     pub age: Duration,
+}
+
+/// A tree as its table's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeName {
+    /// The table's name.
+    pub table: String,
+    /// Its number among the table's trees.
+    pub tree: usize,
+    /// See [`crate::engine::Table::describe`].
+    pub description: Option<Arc<[u8]>>,
 }
 
 /// A number that many threads add to.

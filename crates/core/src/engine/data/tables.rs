@@ -5,6 +5,7 @@
 //! [`OpenTables::release_idle`] lets go of the others, and with them of their files.
 
 use super::losses::Losses;
+use super::statistics::TreeName;
 use crate::checkpoint::PersistedCounter;
 use crate::store::{BundleUse, Space};
 use crate::sync::RwLock;
@@ -30,6 +31,7 @@ pub struct Table {
     persisted: Arc<PersistedCounter>,
     row_ids: Arc<RowIds>,
     current: AtomicBool,
+    description: RwLock<Option<Arc<[u8]>>>,
     pub(in crate::engine) losses: Losses,
 }
 
@@ -81,6 +83,7 @@ impl Table {
             persisted,
             row_ids: Arc::default(),
             current: AtomicBool::new(true),
+            description: RwLock::default(),
             losses: Losses::default(),
         }
     }
@@ -97,6 +100,7 @@ impl Table {
             persisted: self.persisted.clone(),
             row_ids: self.row_ids.clone(),
             current: AtomicBool::new(true),
+            description: RwLock::default(),
             losses: self.losses.passed_on(),
         }
     }
@@ -114,6 +118,17 @@ impl Table {
     /// What the creator wanted remembered.
     pub fn meta(&self) -> &[u8] {
         &self.meta
+    }
+
+    /// How people are told of its keys, in the form of who opens tables: given by whoever knows, for all who list locks
+    /// and cannot. As long as the table is open, and not altered.
+    pub fn describe(&self, description: &[u8]) {
+        *self.description.write() = Some(Arc::from(description));
+    }
+
+    /// What [`Table::describe`] was told last.
+    pub fn description(&self) -> Option<Arc<[u8]>> {
+        self.description.read().clone()
     }
 
     /// Its `i`-th tree.
@@ -320,13 +335,14 @@ impl OpenTables {
         }
     }
 
-    /// Of these trees the table, and which of its trees it is.
-    pub(in crate::engine) fn with_trees(&self, trees: &HashSet<TreeId>) -> HashMap<TreeId, (String, usize)> {
+    /// Where these trees are.
+    pub(in crate::engine) fn with_trees(&self, trees: &HashSet<TreeId>) -> HashMap<TreeId, TreeName> {
         let mut found = HashMap::new();
         // Mostly there are none, and a few at most.
         for table in self.by_name.values().filter(|_| !trees.is_empty()) {
             let of_table = table.trees.iter().enumerate().filter(|(_, tree)| trees.contains(&tree.id()));
-            found.extend(of_table.map(|(number, tree)| (tree.id(), (table.name(), number))));
+            let place = |tree| TreeName { table: table.name(), tree, description: table.description() };
+            found.extend(of_table.map(|(number, tree)| (tree.id(), place(number))));
         }
         found
     }
