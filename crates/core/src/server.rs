@@ -25,21 +25,24 @@
 //! | relations of tables | [`NewTable::links`], [`Engine::links_to`], [`Relink`] |
 //! | space that is given back | [`Engine::pack_table`], [`Engine::rewrite_rows`] with a [`Rewriter`] |
 //! | checks | [`Engine::check_trees`] to a [`Depth`], [`IndexCheck`], [`Engine::check_files`] |
-//! | numbers | [`Statistics`], [`SnapshotInfo`], [`LockWait`] with [`Sought`] and [`TreeName`], [`Lost`] |
+//! | numbers | [`Statistics`], [`SnapshotInfo`], [`Lost`] |
+//! | transactions | [`Vitals`], [`LogUse`]; [`LockWait`] and [`Deadlock`] with [`Sought`] and [`TreeName`] |
 //! | a directory without an engine | [`is_engine`], [`Checkpoint`] |
 //! | single tables | [`Engine::export_table`], [`Engine::import_table`] with [`Incoming`] and [`Admission`] |
 //! | backups | [`BackupCopy`], [`Engine::pause_checkpoints`], [`Engine::durable_log_end`]; [`Chain`], [`ExtentList`] |
 
 pub use crate::store::BundleUse;
 
-pub use crate::lock::{Intention, LockOutcome, Sought};
+pub use crate::lock::{Deadlock, Entangled, HeldLock, Intention, LockKind, LockOutcome, Reason, Sought};
+pub use crate::types::{WaitNote, WaitWatcher};
 
 pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round, Wanted};
 pub use crate::engine::{
-    Admission, Alteration, CheckpointPause, Claim, Cursor, Depth, Difference, Engine, Feed, Held, IfPrepared,
-    Incoming, IndexCheck, IndexCount, Items, Link, Listed, LockWait, Lost, Memory, NewTable, OnlineBuild,
-    Relink, Renaming, Replacement, Rewriter, Savepoint, Settings, SnapshotInfo, Statistics, Table,
-    TableChange, TableCheck, Transaction, Tree, TreeBuild, TreeName, TreeSource, Trunk, Watcher, Window,
+    Admission, Alteration, CheckpointPause, Claim, Cursor, Depth, Difference, Engine, Feed, Figures, Held,
+    IfPrepared, Incoming, IndexCheck, IndexCount, Items, Link, Listed, LockWait, LogUse, Lost, Memory,
+    NewTable, OnlineBuild, Relink, Renaming, Replacement, Rewriter, Savepoint, Settings, SnapshotInfo,
+    Statistics, Table, TableChange, TableCheck, Transaction, Tree, TreeBuild, TreeName, TreeSource, Trunk,
+    Unowned, Vitals, Watcher, Window,
 };
 
 use crate::catalog::superblock_path;

@@ -1,5 +1,8 @@
 //! Small types of the public interface that every module shares.
 
+use crate::lock::Deadlock;
+use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Commit timestamp: a number that grows with each commit. 0 is before every commit.
@@ -112,6 +115,21 @@ pub struct WaitRequest<'a> {
     /// Called before the first sleep with the ids of the transactions waited for, those ahead in the queue included;
     /// again later with those that came to go first.
     pub waits_for: &'a (dyn Fn(&[TxnId]) + Sync),
+    /// Who is told of waits that others get to see.
+    pub watcher: Option<&'a (dyn WaitWatcher + 'a)>,
+}
+
+/// What the waiter's side says of a long wait, for people to see; none of Teak's business.
+pub type WaitNote = Arc<dyn Any + Send + Sync>;
+
+/// Told of waits that last for a while, and of what comes of them: by the thread that waits, which has no latch.
+pub trait WaitWatcher: Sync {
+    /// The wait has lasted for a while: others get to see it from now on. What this returns is in
+    /// [`crate::server::Deadlock`], if it becomes a part of one.
+    fn settles(&self) -> Option<WaitNote>;
+
+    /// This wait has closed a circle, which was opened again.
+    fn deadlock(&self, deadlock: &Deadlock);
 }
 
 impl WaitRequest<'static> {
@@ -123,6 +141,7 @@ impl WaitRequest<'static> {
             interrupted: &|| false,
             before_wait: &|| false,
             waits_for: &|_| (),
+            watcher: None,
         }
     }
 

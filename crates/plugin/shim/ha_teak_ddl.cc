@@ -327,7 +327,7 @@ int ha_teak::create(const char* name, TABLE* form, HA_CREATE_INFO* info) {
         teak_session* session = nullptr;
         teak_table* created = nullptr;
         status = teak_session_new(plugin.engine, thd, thd ? thd_get_thread_id(thd) : 0, &session);
-        if (status == TEAK_OK) status = teak_txn_begin(session, TEAK_READ_COMMITTED, 1);
+        if (status == TEAK_OK) status = teak_txn_begin(session, TEAK_READ_COMMITTED, 1, microsecond_interval_timer());
         if (status == TEAK_OK) status = teak_table_open(plugin.engine, core_name, &created);
         if (status == TEAK_OK) status = teak_counter_set(session, created, info->auto_increment_value);
         if (status == TEAK_OK) status = teak_commit(session);

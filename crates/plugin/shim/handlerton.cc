@@ -339,7 +339,7 @@ int wait_for_holders(THD* thd, teak_bytes table, uint32_t holders) {
 bool in_transaction(THD* thd) { return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
 
 int begin_transaction(THD* thd, Session* session) {
-    teak_status status = teak_txn_begin(session->handle, isolation_of(thd), snapshot_isolation(thd));
+    teak_status status = teak_txn_begin(session->handle, isolation_of(thd), snapshot_isolation(thd), thd->start_utime);
     if (status != TEAK_OK) return error_code(status, thd);
     trans_register_ha(thd, true, plugin.hton, 0);
     return 0;
@@ -352,7 +352,7 @@ int begin_statement(THD* thd, Session* session, bool locks) {
     if (!session->statement_open) {
         const bool strict = snapshot_isolation(thd);
         const uint32_t isolation = isolation_of(thd);
-        if (teak_status status = teak_statement_begin(session->handle, isolation, strict))
+        if (teak_status status = teak_statement_begin(session->handle, isolation, strict, thd->start_utime))
             return error_code(status, thd);
         session->lenient = !strict && isolation != TEAK_READ_COMMITTED;
         session->unlocks = isolation == TEAK_READ_COMMITTED;

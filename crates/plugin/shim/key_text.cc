@@ -108,7 +108,8 @@ std::string timestamp_text(const uchar* from, uint decimals, THD* thd) {
     const auto seconds = static_cast<my_time_t>(big_endian(from, 4));
     MYSQL_TIME time{};
     time.time_type = MYSQL_TIMESTAMP_DATETIME;
-    if (seconds || fraction) thd->variables.time_zone->gmt_sec_to_TIME(&time, seconds);
+    if (seconds || fraction)
+        (thd ? thd->variables : global_system_variables).time_zone->gmt_sec_to_TIME(&time, seconds);
     static const uint units[] = {1000000, 10000, 100, 1};
     time.second_part = fraction * units[(decimals + 1) / 2];
     return time_text(time, decimals, my_datetime_to_str);
@@ -438,7 +439,7 @@ std::string KeyText::end(const char* at, const char* behind, teak_bytes key, THD
     return text;
 }
 
-std::string KeyText::of(const KeyRange& range, THD* thd) const {
+std::string KeyText::of(const teak_sought& range, THD* thd) const {
     const bool is_one = range.from_kind == TEAK_BOUND_INCLUDE && range.to_kind == TEAK_BOUND_INCLUDE &&
                         range.from.len == range.to.len && !memcmp(range.from.data, range.to.data, range.from.len);
     std::string text;
@@ -455,6 +456,13 @@ std::string KeyText::of(const KeyRange& range, THD* thd) const {
     if (!text.empty()) text += " AND ";
     return text +
            (range.to_kind == TEAK_BOUND_INCLUDE ? end("<= ", "<= ", range.to, thd) : end("< ", "<= ", range.to, thd));
+}
+
+void tell_key(const teak_sought* sought, teak_key_text* out) {
+    const KeyText key(sought->description, sought->tree);
+    const std::string text = (key.index().empty() ? "" : key.index() + " ") + key.of(*sought, current_thd);
+    out->len = std::min(text.size(), sizeof out->data);
+    memcpy(out->data, text.data(), out->len);
 }
 
 } // namespace teak

@@ -25,13 +25,8 @@ struct ShownPart;
 /* Describes the keys of the table to the core, if nobody has done so who had it open with this definition. */
 void describe_keys(const OpenTable& open);
 
-/* A range of keys of one tree, as the core has it: a TEAK_BOUND_ kind for each end. */
-struct KeyRange {
-    teak_bytes from;
-    uint32_t from_kind;
-    teak_bytes to;
-    uint32_t to_kind;
-};
+/* teak_callbacks::key_text. */
+void tell_key(const teak_sought* sought, teak_key_text* out);
 
 /* What describe_keys has said of one tree of a table. */
 class KeyText {
@@ -43,7 +38,7 @@ class KeyText {
     const std::string& index() const { return index_; }
     /* `(5, 'abc')` of a range that is one key; else `>= (5) AND < (9)`, or `ALL`. What does not fit the description is
        `raw X'...'`. */
-    std::string of(const KeyRange& range, THD* thd) const;
+    std::string of(const teak_sought& range, THD* thd) const;
 
   private:
     /* Whether the bytes are a key, or the first parts of one. */

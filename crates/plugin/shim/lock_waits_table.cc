@@ -6,6 +6,7 @@
   who have the PROCESS privilege.
 */
 #include "lock_waits_table.h"
+#include "i_s_row.h"
 #include "i_s_tables.h"
 #include "key_text.h"
 #include "session.h"
@@ -17,9 +18,6 @@
 
 namespace teak {
 namespace {
-
-/* So many characters of a key are shown. */
-constexpr size_t kShownKey = 512;
 
 namespace fields {
 using namespace Show;
@@ -42,61 +40,17 @@ ST_FIELD_INFO waits[] = {Column("WAITING_CONNECTION_ID", Show::ULonglong(), NOT_
                          CEnd()};
 } // namespace fields
 
-struct Output {
-    THD* thd;
-    TABLE* table;
-};
-
-/* The next fields of a row, one after the other. */
-class Row {
-  public:
-    explicit Row(TABLE* table) : field(table->field) {}
-
-    void number(uint64_t value) { (*field++)->store(static_cast<longlong>(value), true); }
-    void text(const std::string& value) { (*field++)->store(value.data(), value.size(), system_charset_info); }
-    void seconds(double value) { (*field++)->store(value); }
-    void null() { (*field++)->set_null(); }
-    /* The same of columns that may be NULL. */
-    void maybe(uint64_t value) {
-        (*field)->set_notnull();
-        number(value);
-    }
-    void maybe(const std::string& value) {
-        (*field)->set_notnull();
-        text(value);
-    }
-    /* A number of the process list; none of a transaction that nobody works on. */
-    void connection(uint64_t id) { id ? maybe(id) : null(); }
-
-  private:
-    Field** field;
-};
-
 /* One row; 1 ends the listing. */
 int store_wait(void* context, const teak_lock_wait* wait) {
-    const auto* output = static_cast<const Output*>(context);
-    Row row(output->table);
+    const auto* output = static_cast<const Listing*>(context);
+    ListedRow row(output->table);
     row.number(wait->waiter);
     row.number(wait->waiter_txn);
-    row.seconds(static_cast<double>(wait->milliseconds) / 1000);
-    if (wait->table.len) {
-        const auto [schema, table] = shown_names(wait->table);
-        row.maybe(schema);
-        row.maybe(table);
-        row.maybe(wait->tree);
-    } else {
-        row.null();
-        row.null();
-        row.null();
-    }
-    const KeyText key(wait->description, wait->tree);
-    key.index().empty() ? row.null() : row.maybe(key.index());
-    row.text(wait->is_exclusive ? "EXCLUSIVE" : "SHARED");
-    row.text(wait->is_range ? "RANGE" : "ROW");
-    row.text(key.of({wait->from, wait->from_kind, wait->to, wait->to_kind}, output->thd));
-    row.connection(wait->holder);
+    row.seconds(wait->milliseconds);
+    add_sought(wait->sought, output->thd, &row);
+    row.unless_zero(wait->holder);
     row.number(wait->holder_txn);
-    row.connection(wait->root);
+    row.unless_zero(wait->root);
     row.number(wait->root_txn);
     row.number(wait->behind_root);
     if (wait->root)
@@ -108,11 +62,29 @@ int store_wait(void* context, const teak_lock_wait* wait) {
 
 int fill(THD* thd, TABLE_LIST* tables, Item*) {
     if (!plugin.engine || check_global_access(thd, PROCESS_ACL, true)) return 0;
-    Output output{thd, tables->table};
+    Listing output{thd, tables->table};
     return teak_lock_waits_report(plugin.engine, store_wait, &output) == TEAK_OK ? 0 : 1;
 }
 
 } // namespace
+
+void add_sought(const teak_sought& sought, THD* thd, ListedRow* row) {
+    if (sought.table.len) {
+        const auto [schema, table] = shown_names(sought.table);
+        row->maybe(schema);
+        row->maybe(table);
+        row->maybe(sought.tree);
+    } else {
+        row->null();
+        row->null();
+        row->null();
+    }
+    const KeyText key(sought.description, sought.tree);
+    row->unless_empty(key.index());
+    row->text(sought.is_exclusive ? "EXCLUSIVE" : "SHARED");
+    row->text(sought.is_range ? "RANGE" : "ROW");
+    row->text(key.of(sought, thd));
+}
 
 st_mysql_information_schema lock_waits_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 

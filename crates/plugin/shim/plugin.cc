@@ -5,11 +5,14 @@
 #include "i_s_tables.h"
 #include "innodb_settings.h"
 #include "server_contracts.h"
+#include "deadlocks_table.h"
+#include "key_text.h"
 #include "ha_teak.h"
 #include "session.h"
 #include "errors.h"
 #include "lock_waits_table.h"
 #include "snapshots_table.h"
+#include "trx_table.h"
 
 #include <mysql/service_thd_wait.h>
 #include <string>
@@ -32,7 +35,8 @@ unsigned long cache_size_pct, data_file_buffering, flush_log_at_trx_commit, forc
     snapshot_warn_age;
 char* data_home_dir;
 char* tmp_dir;
-char rolls_back_on_timeout;
+unsigned long deadlock_history;
+char rolls_back_on_timeout, prints_deadlocks;
 
 template <typename T> T assign(void* variable, const void* value) {
     return *static_cast<T*>(variable) = *static_cast<const T*>(value);
@@ -66,6 +70,15 @@ void set_history_max_size(THD*, st_mysql_sys_var*, void* variable, const void* v
 }
 void set_lock_max_size(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_lock_max_bytes(plugin.engine, assign<unsigned long long>(variable, value));
+}
+void keep_deadlocks() { teak_deadlocks_keep(plugin.engine, deadlock_history, prints_deadlocks); }
+void set_deadlock_history(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    assign<unsigned long>(variable, value);
+    keep_deadlocks();
+}
+void set_print_all_deadlocks(THD*, st_mysql_sys_var*, void* variable, const void* value) {
+    assign<char>(variable, value);
+    keep_deadlocks();
 }
 void set_read_ahead(THD*, st_mysql_sys_var*, void* variable, const void* value) {
     teak_engine_set_read_ahead(plugin.engine, assign<unsigned long>(variable, value));
@@ -188,6 +201,11 @@ MYSQL_SYSVAR_ULONGLONG(
     "When row locks take more memory than this, in bytes, transactions that lock many rows of a table "
     "lock all between the first and the last of them; 0: a quarter of teak_cache_size",
     nullptr, set_lock_max_size, 0, 0, LLONG_MAX, 1 << 20);
+MYSQL_SYSVAR_ULONG(deadlock_history, deadlock_history, PLUGIN_VAR_RQCMDARG,
+                   "Deadlocks that information_schema.TEAK_DEADLOCKS has, the last", nullptr, set_deadlock_history, 100,
+                   0, 10000, 0);
+MYSQL_SYSVAR_BOOL(print_all_deadlocks, prints_deadlocks, PLUGIN_VAR_OPCMDARG, "Each deadlock is told in the error log",
+                  nullptr, set_print_all_deadlocks, FALSE);
 MYSQL_SYSVAR_ULONG(
     read_ahead, read_ahead, PLUGIN_VAR_RQCMDARG,
     "Blocks that are read ahead of a scan which finds one after the other not in memory, at most; 0: none", nullptr,
@@ -251,6 +269,8 @@ MYSQL_THDVAR_BOOL(default_in_memory, PLUGIN_VAR_OPCMDARG,
 
 st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
                                         MYSQL_SYSVAR(cache_size_pct),
+                                        MYSQL_SYSVAR(deadlock_history),
+                                        MYSQL_SYSVAR(print_all_deadlocks),
                                         MYSQL_SYSVAR(default_in_memory),
                                         MYSQL_SYSVAR(memory_max_size),
                                         MYSQL_SYSVAR(flush_log_at_trx_commit),
@@ -344,8 +364,8 @@ void wait_end(void* thd) { thd_wait_end(static_cast<THD*>(thd)); }
 
 int start(void* p) {
     auto* hton = static_cast<handlerton*>(p);
-    static const teak_callbacks callbacks{log_message,        is_killed,  teak::report_wait,
-                                          teak::reports_made, wait_begin, wait_end};
+    static const teak_callbacks callbacks{log_message, is_killed, teak::report_wait, teak::reports_made,
+                                          wait_begin,  wait_end,  teak::tell_person, teak::tell_key};
     std::string home = data_home_dir && *data_home_dir ? data_home_dir : "#teak";
     if (home.compare(0, 2, "./") == 0) home.erase(0, 2);
     if (home[0] != '/') {
@@ -386,6 +406,7 @@ int start(void* p) {
         return 1;
     }
     plugin.hton = hton;
+    keep_deadlocks();
     if (force_recovery >= kReadOnlyForce) return teak::init_handlerton(hton);
     if (teak_tables_drop_temporary(plugin.engine) != TEAK_OK) teak::log_last_error("dropping old temporary tables");
     return teak::init_handlerton(hton);
@@ -488,7 +509,11 @@ maria_declare_plugin(teak){MYSQL_STORAGE_ENGINE_PLUGIN,
     table_plugin("TEAK_FOREIGN", "Foreign keys of tables of Teak", &teak::foreign_descriptor, teak::init_foreign_table),
     table_plugin("TEAK_FOREIGN_COLS", "Columns of foreign keys of tables of Teak", &teak::foreign_columns_descriptor,
                  teak::init_foreign_columns_table),
+    table_plugin("TEAK_DEADLOCKS", "The last deadlocks over locks of Teak", &teak::deadlocks_descriptor,
+                 teak::init_deadlocks_table),
     table_plugin("TEAK_LOCK_WAITS", "Transactions that wait for locks of Teak, and who is in their way",
                  &teak::lock_waits_descriptor, teak::init_lock_waits_table),
     table_plugin("TEAK_SNAPSHOTS", "Open snapshots of Teak and what is kept for each", &teak::snapshots_descriptor,
-                 teak::init_snapshots_table) maria_declare_plugin_end;
+                 teak::init_snapshots_table),
+    table_plugin("TEAK_TRX", "Open transactions of Teak, and those that are prepared", &teak::trx_descriptor,
+                 teak::init_trx_table) maria_declare_plugin_end;

@@ -3,14 +3,17 @@
 //! Invariant: a session is in the registry exactly as long as its THD may be used by other threads.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{fence, AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use teak_core::TxnId;
 
-use crate::host::{Host, Thd};
-use teak_core::server::Engine;
+use crate::deadlocks::Deadlocks;
+use crate::host::{Host, Person, Thd};
+use crate::session::Level;
+use crate::transactions::Phase;
+use teak_core::server::{Engine, Vitals};
 
 /// What other threads may know of a session.
 pub struct SessionTag {
@@ -22,12 +25,83 @@ pub struct SessionTag {
     pub txn: AtomicU64,
     /// Somebody is reporting to the server that he waits for it.
     reported: AtomicBool,
+    /// What the transaction itself says of how far it is.
+    pub vitals: Arc<Vitals>,
+    rows: AtomicU64,
+    started: AtomicU64,
+    level: AtomicU8,
+    phase: AtomicU8,
+}
+
+/// What a session says of its transaction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Progress {
+    /// When its first statement began.
+    pub started: u64,
+    pub level: Level,
+    pub phase: Phase,
+    /// Written.
+    pub rows: u64,
 }
 
 impl SessionTag {
     /// Of a session without a transaction.
     pub fn new(thd: Thd, id: u64) -> SessionTag {
-        SessionTag { thd, id, txn: AtomicU64::new(0), reported: AtomicBool::new(false) }
+        SessionTag {
+            thd,
+            id,
+            txn: AtomicU64::new(0),
+            reported: AtomicBool::new(false),
+            vitals: Arc::default(),
+            rows: AtomicU64::new(0),
+            started: AtomicU64::new(0),
+            level: AtomicU8::new(0),
+            phase: AtomicU8::new(0),
+        }
+    }
+
+    /// The session's next transaction is like this; it has said that it works on none, and says then that it works on
+    /// this one.
+    pub(crate) fn begin(&self, progress: Progress) {
+        debug_assert_eq!(self.txn.load(Ordering::SeqCst), 0, "numbers of two transactions are mixed");
+        // Orders the end of the last transaction before what follows: see `transactions`.
+        fence(Ordering::Release);
+        self.vitals.reset();
+        // Relaxed, here and below: the fence orders them, and `works_on` does after them.
+        self.rows.store(progress.rows, Ordering::Relaxed);
+        self.started.store(progress.started, Ordering::Relaxed);
+        self.set_level(progress.level);
+        self.set_phase(progress.phase);
+    }
+
+    /// What was said last.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress {
+            // Relaxed: as in `begin`.
+            started: self.started.load(Ordering::Relaxed),
+            level: Level::of(self.level.load(Ordering::Relaxed)),
+            phase: Phase::of(self.phase.load(Ordering::Relaxed)),
+            rows: self.rows.load(Ordering::Relaxed),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set_level(&self, level: Level) {
+        // Relaxed: as in `begin`.
+        self.level.store(level as u8, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        // Relaxed: as in `begin`.
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    /// A row more is written.
+    #[inline]
+    pub(crate) fn count_row(&self) {
+        // Relaxed: as in `begin`. Nobody else changes it, so this need not be one step.
+        self.rows.store(self.rows.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 
@@ -48,6 +122,8 @@ pub struct EngineHandle {
     pub opened: Instant,
     /// Changes that were passed over, as a restart has taken their rows.
     pub lost_rows: AtomicU64,
+    /// That were resolved.
+    pub deadlocks: Deadlocks,
     sessions: Mutex<Sessions>,
 }
 
@@ -59,6 +135,7 @@ impl EngineHandle {
             host,
             opened: Instant::now(),
             lost_rows: AtomicU64::new(0),
+            deadlocks: Deadlocks::default(),
             sessions: Mutex::default(),
         }
     }
@@ -91,6 +168,18 @@ impl EngineHandle {
     pub(crate) fn open_transactions(&self) -> Vec<(TxnId, u64)> {
         let open = |tag: &Arc<SessionTag>| (tag.txn.load(Ordering::SeqCst), tag.id);
         self.sessions().tags.values().map(open).filter(|(txn, _)| *txn != 0).collect()
+    }
+
+    /// All sessions, by their numbers in the registry.
+    pub(crate) fn all_sessions(&self) -> Vec<(u64, Arc<SessionTag>)> {
+        self.sessions().tags.iter().map(|(number, tag)| (*number, tag.clone())).collect()
+    }
+
+    /// Who works for a session; `None` if it has ended.
+    pub(crate) fn person(&self, number: u64) -> Option<Person> {
+        // The lock is held while the server looks at the THD: it cannot go away meanwhile.
+        let sessions = self.sessions();
+        sessions.tags.get(&number).map(|tag| self.host.person(tag.thd))
     }
 
     /// A session has begun a transaction, or ended it (0). When this returns nobody reports any more that he waits for

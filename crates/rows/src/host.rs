@@ -1,10 +1,22 @@
 //! What the server does for the engine: its error log, KILL, and reports of lock waits.
 
+use teak_core::server::{Sought, TreeName};
 use teak_core::LogLevel;
 
 /// A connection as the server knows it: a token that goes back to the server's functions and means nothing here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thd(pub usize);
+
+/// Who works for a session, and at what.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Person {
+    /// As the server checks privileges.
+    pub user: Vec<u8>,
+    /// Likewise.
+    pub host: Vec<u8>,
+    /// The beginning of the statement; nothing between two.
+    pub query: Vec<u8>,
+}
 
 /// The server. A session's own thread calls, unless it is said otherwise.
 ///
@@ -25,6 +37,16 @@ pub trait Host: Send + Sync {
     /// Sees to it that those are rolled back whom [`Host::report_wait`] said it of. Comes back with calls from another
     /// thread.
     fn reports_made(&self);
+
+    /// Who works for `thd`, and at what. Any thread calls.
+    fn person(&self, _thd: Thd) -> Person {
+        Person::default()
+    }
+
+    /// The keys as people read them. Any thread calls.
+    fn key_text(&self, _name: Option<&TreeName>, sought: &Sought) -> String {
+        format!("{:?} to {:?}", sought.from, sought.to)
+    }
 
     /// The thread of `thd` is about to sleep.
     fn wait_begin(&self, thd: Thd);

@@ -15,7 +15,8 @@
 //! | [`orphans`] | rows whose parents are missing, all of a table at once |
 //! | [`counter`] | AUTO_INCREMENT |
 //! | [`results`] | results of queries that the server keeps: who may leave one, who may take one |
-//! | [`lock_waits`] | who waits for whom, and at whom each chain ends |
+//! | [`transactions`], [`locks`] | who is at what, and has locked what |
+//! | [`lock_waits`], [`deadlocks`] | who waits for whom, and who has in circles |
 //! | [`report`] | status variables and SHOW ENGINE TEAK STATUS |
 //! | [`xid`] | identifiers of XA transactions as people write them |
 //! | [`outcome`] | why an operation did not succeed |
@@ -30,11 +31,13 @@
 pub mod bounds;
 pub mod collision;
 pub mod counter;
+pub mod deadlocks;
 pub mod engine;
 pub mod foreign;
 pub mod host;
 pub mod lock_waits;
 mod locking;
+pub mod locks;
 pub mod orphans;
 pub mod outcome;
 pub mod report;
@@ -42,6 +45,7 @@ pub mod results;
 pub mod row;
 pub mod scan;
 pub mod session;
+pub mod transactions;
 pub mod unique;
 mod vanished;
 mod way;

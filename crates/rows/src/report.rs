@@ -156,6 +156,9 @@ fn locks(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std::
         numbers.lock_timeouts,
         numbers.deadlocks,
     )?;
+    if let Some(newest) = engine.deadlocks.list().first() {
+        writeln!(out, "{}", engine.deadlock_text(newest))?;
+    }
     for waiting in lock_waits(engine) {
         let wait = &waiting.wait;
         write!(
@@ -165,7 +168,7 @@ fn locks(engine: &EngineHandle, numbers: &Statistics, out: &mut String) -> std::
             wait.holder,
             wait.age.as_secs_f64()
         )?;
-        if let Some(place) = &wait.place {
+        if let Some(place) = &wait.name {
             write!(out, ", in {}, tree {}", place.table, place.tree)?;
         }
         match waiting.root == wait.holder {

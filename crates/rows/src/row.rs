@@ -124,6 +124,7 @@ impl Session {
         for entry in entries.clone() {
             gathered.put(txn, tree(table, entry.tree)?, &entry, WriteOp::Insert(entry.value))?;
         }
+        self.count_row();
         if !promise.private {
             if way == Way::Log {
                 self.check_insert(rows, pk)?;
@@ -182,6 +183,7 @@ impl Session {
                     }
                 }
             }
+            session.count_row();
             if !promise.private {
                 if moves {
                     session.check_insert(rows, new_pk)?;
@@ -216,6 +218,7 @@ impl Session {
             for entry in entries {
                 gathered.put(txn, tree(table, entry.tree)?, &entry, WriteOp::Delete)?;
             }
+            session.count_row();
             Ok(())
         })
     }

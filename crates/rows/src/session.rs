@@ -10,11 +10,15 @@ use std::time::Duration;
 use teak_core::{Error, Isolation, LogLevel, Timestamp, TreeId, TxnId, WaitPolicy, WaitRequest};
 
 use crate::collision::Collision;
-use crate::engine::{EngineHandle, SessionTag};
+use crate::deadlocks::Note;
+use crate::engine::{EngineHandle, Progress, SessionTag};
 use crate::foreign::Found;
 use crate::host::Thd;
 use crate::outcome::{Result, Stop};
-use teak_core::server::{Intention, LockOutcome, Savepoint, Table, Transaction, Tree};
+use crate::transactions::Phase;
+use teak_core::server::{
+    Deadlock, Intention, LockOutcome, Savepoint, Table, Transaction, Tree, WaitNote, WaitWatcher,
+};
 
 mod rows;
 
@@ -26,13 +30,25 @@ const DEFAULT_SORT_BYTES: usize = 16 << 20;
 
 /// Isolation as the server knows it; whether REPEATABLE READ is strict is the session's setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Level {
     /// READ COMMITTED, READ UNCOMMITTED.
-    ReadCommitted,
+    ReadCommitted = 1,
     /// REPEATABLE READ.
-    RepeatableRead,
+    RepeatableRead = 2,
     /// SERIALIZABLE.
-    Serializable,
+    Serializable = 3,
+}
+
+impl Level {
+    /// By its number.
+    pub(crate) fn of(number: u8) -> Level {
+        match number {
+            1 => Level::ReadCommitted,
+            3 => Level::Serializable,
+            _ => Level::RepeatableRead,
+        }
+    }
 }
 
 /// How a session waits for locks.
@@ -63,11 +79,23 @@ impl Waits {
             interrupted: &interrupted,
             before_wait: &before_wait,
             waits_for: &waits_for,
+            watcher: Some(self),
         });
         if slept.load(Ordering::SeqCst) {
             host.wait_end(self.tag.thd);
         }
         result.map_err(Stop::Core)
+    }
+}
+
+impl WaitWatcher for Waits {
+    fn settles(&self) -> Option<WaitNote> {
+        let person = self.engine.host.person(self.tag.thd);
+        Some(Arc::new(Note { session: self.tag.id, person }))
+    }
+
+    fn deadlock(&self, deadlock: &Deadlock) {
+        self.engine.note_deadlock(deadlock);
     }
 }
 
@@ -89,6 +117,8 @@ pub struct Session {
     /// The handle of the last one, with memory for the next.
     ended_txn: Option<Transaction>,
     prepared: bool,
+    /// When the statement began.
+    now: u64,
     statement: Option<Savepoint>,
     /// Before the row that is being written, and before each of those in a cascade that it has brought about.
     pub(crate) marks: Vec<Savepoint>,
@@ -124,6 +154,7 @@ impl Session {
             txn: None,
             ended_txn: None,
             prepared: false,
+            now: 0,
             statement: None,
             marks: Vec::new(),
             found: Vec::new(),
@@ -190,9 +221,23 @@ impl Session {
             None => self.waits.engine.core.begin(isolation),
         };
         txn.set_label(self.waits.tag.id);
+        txn.show_by(&self.waits.tag.vitals);
+        self.waits.tag.begin(Progress { started: self.now, level, phase: Phase::Running, rows: 0 });
         self.works_on(txn.id());
         self.txn = Some(txn);
         Ok(())
+    }
+
+    /// When the statement began, in microseconds by a clock of the caller's.
+    #[inline]
+    pub fn note_time(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// A row is written.
+    #[inline]
+    pub(crate) fn count_row(&self) {
+        self.waits.tag.count_row();
     }
 
     /// The open transaction.
@@ -247,6 +292,7 @@ impl Session {
     pub fn set_level(&mut self, level: Level) -> Result<()> {
         let isolation = self.isolation_of(level);
         self.txn()?.set_isolation(isolation);
+        self.waits.tag.set_level(level);
         Ok(())
     }
 
@@ -371,6 +417,10 @@ impl Session {
         own.set_label(self.waits.tag.id);
         // KILL interrupts the one that may be waiting.
         let outer_id = self.waits.tag.txn.load(Ordering::SeqCst);
+        let outer_progress = self.waits.tag.progress();
+        self.works_on(0);
+        let level = Level::ReadCommitted;
+        self.waits.tag.begin(Progress { started: self.now, level, phase: Phase::Running, rows: 0 });
         self.works_on(own.id());
         let outer = self.txn.replace(own);
         let rows_written = std::mem::take(&mut self.rows_written);
@@ -381,6 +431,11 @@ impl Session {
         self.rows_written = rows_written;
         self.stretch = stretch;
         let own = std::mem::replace(&mut self.txn, outer);
+        self.works_on(0);
+        self.waits.tag.begin(outer_progress);
+        if let Some(txn) = &self.txn {
+            txn.show();
+        }
         self.works_on(outer_id);
         let Some(own) = own else { return Err(Stop::Misuse("the transaction ended within an operation")) };
         match result {
@@ -431,13 +486,17 @@ impl Session {
             false => self.txn()?.prepare_what_lasts(xid)?,
         }
         self.prepared = true;
+        self.waits.tag.set_phase(Phase::Prepared);
         Ok(())
     }
 
     /// Publishes a prepared transaction; [`Session::commit`] ends it.
     pub fn commit_ordered(&mut self) -> Result<()> {
         match &mut self.txn {
-            Some(txn) if self.prepared => txn.commit_ordered(),
+            Some(txn) if self.prepared => {
+                self.waits.tag.set_phase(Phase::Committing);
+                txn.commit_ordered();
+            }
             Some(_) => return Err(Stop::Misuse("commit_ordered without prepare")),
             None => (),
         }
@@ -446,6 +505,7 @@ impl Session {
 
     /// Commits; on an error the transaction was rolled back, a prepared one waits for `commit_by_xid`.
     pub fn commit(&mut self) -> Result<()> {
+        self.waits.tag.set_phase(Phase::Committing);
         if !self.prepared {
             if let Err(error) = self.finish_writes() {
                 self.rollback();
@@ -463,6 +523,7 @@ impl Session {
 
     /// Undoes everything; after an error a prepared transaction waits for `commit_by_xid` or `rollback_by_xid`.
     pub fn try_rollback(&mut self) -> Result<()> {
+        self.waits.tag.set_phase(Phase::RollingBack);
         self.end_txn(Transaction::try_rollback)
     }
 

@@ -51,14 +51,16 @@ pub use shared::Engine;
 pub use txn::claim::Claim;
 pub use txn::cursor::Cursor;
 pub use txn::transaction::{Savepoint, Transaction};
+pub use txn::vitals::{Figures, LogUse, Unowned, Vitals};
 
 use crate::file::FileSystem;
-use crate::lock::Wait;
+use crate::lock::{HeldLock, Wait};
 use crate::options::{LogLevel, Options};
-use crate::types::{Isolation, Timestamp, TreeId, TxnId};
+use crate::types::{Isolation, LockMode, Timestamp, TreeId, TxnId};
 use crate::Result;
 use care::checkpoints::Urgency;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Engine {
@@ -231,16 +233,36 @@ impl Engine {
     /// Who waits for whom, for a while at least. O(open tables) if anybody does.
     pub fn lock_waits(&self) -> Vec<LockWait> {
         let waits = self.shared.locks.waits();
-        let trees: HashSet<TreeId> = waits.iter().map(|wait| wait.sought.tree).collect();
-        let tables = self.shared.data.tables.lock().with_trees(&trees);
+        let tables = self.tree_names(&waits.iter().map(|wait| wait.sought.tree).collect());
         let shown = |wait: Wait| LockWait {
-            place: tables.get(&wait.sought.tree).cloned(),
+            name: tables.get(&wait.sought.tree).cloned(),
             waiter: wait.waiter,
             holder: wait.holder,
             sought: wait.sought,
             age: wait.age,
         };
         waits.into_iter().map(shown).collect()
+    }
+
+    /// Where these trees are; those are missing whose tables are not open. O(open tables) if any are asked for.
+    pub fn tree_names(&self, trees: &HashSet<TreeId>) -> HashMap<TreeId, TreeName> {
+        self.shared.data.tables.lock().with_trees(trees)
+    }
+
+    /// Calls `visit` with all locks of ranges and of runs of rows, until it says that it is enough. What is listed is
+    /// not of one moment; latches are held for some hundred at a time.
+    pub fn list_locks<B>(&self, visit: &mut dyn FnMut(HeldLock) -> ControlFlow<B>) -> ControlFlow<B> {
+        self.shared.locks.list(visit)
+    }
+
+    /// Trees with such locks.
+    pub fn locked_trees(&self) -> HashSet<TreeId> {
+        self.shared.locks.trees()
+    }
+
+    /// As what `txn` has a row locked, unless it has it as one of a run.
+    pub fn row_lock(&self, tree: TreeId, key: &[u8], txn: TxnId) -> Option<LockMode> {
+        self.shared.locks.holds(tree, key, txn)
     }
 
     /// Turns the engine read-only: something happened after which nothing it writes can be trusted.

@@ -24,6 +24,7 @@ use crossbeam_utils::CachePadded;
 
 use super::account::Account;
 use super::granted::Granted;
+use super::held::{LockKind, Owners, Spans};
 use super::interval::{Cut, Span, SpanRef};
 use super::party::Party;
 use super::row::Foreign;
@@ -319,6 +320,34 @@ impl CoverTable {
         let counted =
             self.shards.iter().flat_map(|s| s.trees.read().values().map(Covers::len).collect::<Vec<_>>());
         (counted.sum(), self.shards.iter().map(|s| s.trees.read().len()).sum())
+    }
+}
+
+/// As [`set`] numbers them.
+impl Spans for CoverTable {
+    fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    fn owners(&self, shard: usize) -> Owners {
+        let trees = self.shards[shard].trees.read();
+        let of_tree = |(tree, covers): (&TreeId, &Covers)| {
+            let of_set = |(set, granted): (usize, &Granted)| {
+                granted.owners().map(|txn| (*tree, set, txn)).collect::<Vec<_>>()
+            };
+            covers.sets.iter().enumerate().flat_map(of_set).collect::<Vec<_>>()
+        };
+        trees.iter().flat_map(of_tree).collect()
+    }
+
+    fn spans(&self, (tree, set, txn): (TreeId, usize, TxnId), after: Option<&Cut>) -> Vec<(Cut, Cut)> {
+        let trees = self.shard(tree).trees.read();
+        trees.get(&tree).map_or_else(Vec::new, |covers| covers.sets[set].some_of(txn, after))
+    }
+
+    fn what(&self, set: usize) -> (LockMode, LockKind) {
+        let mode = if set % 2 == 1 { LockMode::Exclusive } else { LockMode::Shared };
+        (mode, if set < 2 { LockKind::Run } else { LockKind::Widened })
     }
 }
 

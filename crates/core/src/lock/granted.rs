@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
+use super::held::some;
 use super::interval::{Cut, IntervalSet, Span, SpanRef};
 use crate::TxnId;
 
@@ -37,6 +38,16 @@ impl Granted {
     /// Ranges of an owner.
     pub(super) fn len_of(&self, txn: TxnId) -> usize {
         self.own.get(&txn).map_or(0, BTreeMap::len)
+    }
+
+    /// Who has ranges.
+    pub(super) fn owners(&self) -> impl Iterator<Item = TxnId> + '_ {
+        self.own.keys().copied()
+    }
+
+    /// Some of an owner's, behind the one that begins at `after`.
+    pub(super) fn some_of(&self, txn: TxnId, after: Option<&Cut>) -> Vec<(Cut, Cut)> {
+        self.own.get(&txn).map_or_else(Vec::new, |own| some(own, after))
     }
 
     /// Calls `visit` with the owner of each range that has a key in `span`.

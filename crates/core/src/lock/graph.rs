@@ -20,6 +20,7 @@ use crate::sync::Mutex;
 
 use super::party::Party;
 use super::{LockTables, Target};
+use crate::types::WaitNote;
 use crate::{Error, LockMode, Result, TreeId, TxnId};
 
 struct Waiter {
@@ -27,6 +28,7 @@ struct Waiter {
     target: Target,
     since: Instant,
     sought: Arc<Sought>,
+    note: Option<WaitNote>,
 }
 
 /// What somebody wants who waits, for people to see.
@@ -45,6 +47,14 @@ pub struct Sought {
 }
 
 impl Sought {
+    /// The key, if it is one.
+    pub fn key(&self) -> Option<&[u8]> {
+        match (&self.from, &self.to) {
+            (Bound::Included(from), Bound::Included(to)) if from == to => Some(from),
+            _ => None,
+        }
+    }
+
     /// One row.
     pub(super) fn row(tree: TreeId, key: &[u8], mode: LockMode) -> Sought {
         let key: Arc<[u8]> = Arc::from(key);
@@ -63,6 +73,45 @@ pub struct Wait {
     pub sought: Arc<Sought>,
     /// How long it has.
     pub age: Duration,
+}
+
+/// Transactions that waited for each other, until one of them was chosen to give up.
+#[derive(Clone)]
+pub struct Deadlock {
+    /// Each waits for another of them.
+    pub members: Vec<Entangled>,
+    /// Who has to give up.
+    pub victim: TxnId,
+    /// Why it.
+    pub reason: Reason,
+}
+
+/// One of a [`Deadlock`].
+#[derive(Clone)]
+pub struct Entangled {
+    /// Who.
+    pub txn: TxnId,
+    /// For whom it waits.
+    pub waits_for: TxnId,
+    /// What for.
+    pub sought: Arc<Sought>,
+    /// How long it has.
+    pub age: Duration,
+    /// What it has written, rows and entries of indexes.
+    pub weight: u64,
+    /// What its side says of the wait.
+    pub note: Option<WaitNote>,
+}
+
+/// Why a transaction is the victim of a deadlock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Whoever began it prefers that ([`crate::server::Transaction::set_victim_preference`]).
+    Preference,
+    /// It has written least.
+    Weight,
+    /// Of those it has begun to wait last, and so has closed the circle.
+    Last,
 }
 
 impl Waiter {
@@ -103,17 +152,23 @@ impl WaitGraph {
         party: &Arc<Party>,
         target: Target,
         since: Instant,
-        sought: Sought,
+        (sought, note): (Sought, Option<WaitNote>),
+        found: &mut Vec<Deadlock>,
     ) -> Result<()> {
         let sought = Arc::new(sought);
         let mut waiters = self.waiters.lock();
-        waiters.insert(party.txn(), Waiter { party: party.clone(), target, since, sought });
-        resolve(&waiters, shared, party.txn())
+        waiters.insert(party.txn(), Waiter { party: party.clone(), target, since, sought, note });
+        resolve(&waiters, shared, party.txn(), found)
     }
 
     /// Searches once more, for a waiter that has waited long.
-    pub(super) fn search_again(&self, shared: &LockTables, txn: TxnId) -> Result<()> {
-        resolve(&self.waiters.lock(), shared, txn)
+    pub(super) fn search_again(
+        &self,
+        shared: &LockTables,
+        txn: TxnId,
+        found: &mut Vec<Deadlock>,
+    ) -> Result<()> {
+        resolve(&self.waiters.lock(), shared, txn, found)
     }
 
     /// Takes a waiter out whose wait has ended.
@@ -145,8 +200,8 @@ impl WaitGraph {
     }
 }
 
-/// Ends every cycle through `start` by a victim each; an error if that is `start`.
-fn resolve(waiters: &Waiters, shared: &LockTables, start: TxnId) -> Result<()> {
+/// Ends every cycle through `start` by a victim each, and adds them to `found`; an error if one is `start`.
+fn resolve(waiters: &Waiters, shared: &LockTables, start: TxnId, found: &mut Vec<Deadlock>) -> Result<()> {
     while let Some(cycle) = find_cycle(waiters, shared, start) {
         if !cycle.iter().all(|step| still_there(waiters, shared, step, start)) {
             // Something moved while it was read: what moved is not deadlocked. Look again.
@@ -158,15 +213,49 @@ fn resolve(waiters: &Waiters, shared: &LockTables, start: TxnId) -> Result<()> {
             .filter_map(|waiter| Some((waiter.fitness(), waiter.party.waiting()?, &waiter.party)))
             .max_by_key(|(fitness, _, _)| *fitness);
         match victim {
-            Some((_, _, party)) if party.txn() == start => return Err(Error::Deadlock),
-            // If the sacrifice fails, its wait has ended by itself and with it the cycle.
+            Some((_, _, party)) if party.txn() == start => {
+                found.push(deadlock(waiters, shared, &cycle, start));
+                return Err(Error::Deadlock);
+            }
             Some((_, number, party)) => {
-                party.sacrifice(number);
+                let deadlock = deadlock(waiters, shared, &cycle, party.txn());
+                // If the sacrifice fails, its wait has ended by itself and with it the cycle.
+                if party.sacrifice(number) {
+                    found.push(deadlock);
+                }
             }
             None => return Ok(()),
         }
     }
     Ok(())
+}
+
+/// The cycle, for people.
+fn deadlock(waiters: &Waiters, shared: &LockTables, cycle: &[Step], victim: TxnId) -> Deadlock {
+    let edges = cycle.iter().flat_map(|step| match step.via {
+        Some(via) => [Some((step.txn, via)), Some((via, step.next))],
+        None => [Some((step.txn, step.next)), None],
+    });
+    let waiting = |txn: TxnId| waiters.get(&txn);
+    let members = edges.flatten().filter_map(|(txn, waits_for)| {
+        let waiter = waiting(txn)?;
+        let (sought, note) = (waiter.sought.clone(), waiter.note.clone());
+        let age = shared.time.since(waiter.since);
+        Some(Entangled { txn, waits_for, sought, age, weight: waiter.party.cost().1, note })
+    });
+    let members: Vec<Entangled> = members.collect();
+    let cost = |txn| waiting(txn).map(|waiter| waiter.party.cost());
+    let others = || members.iter().map(|member| member.txn).filter(|txn| *txn != victim).filter_map(cost);
+    let reason = match cost(victim) {
+        Some((preference, _)) if others().all(|(other, _)| other < preference) => Reason::Preference,
+        Some((preference, weight))
+            if others().all(|(other, written)| other < preference || written > weight) =>
+        {
+            Reason::Weight
+        }
+        _ => Reason::Last,
+    };
+    Deadlock { members, victim, reason }
 }
 
 /// A shortest cycle through `start`, breadth first.

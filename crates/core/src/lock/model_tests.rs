@@ -287,7 +287,10 @@ impl Bench {
         let shared = self.manager.shared.clone();
         let deadlocked = self.model.is_deadlocked(txn);
         let sought = Sought::row(1, b"", LockMode::Exclusive);
-        let victim = shared.graph.enter(&shared, &party, Target::Row(id(key)), shared.time.now(), sought);
+        let victim = {
+            let (target, now) = (Target::Row(id(key)), shared.time.now());
+            shared.graph.enter(&shared, &party, target, now, (sought, None), &mut Vec::new())
+        };
         let others: Vec<usize> = (0..TXNS)
             .filter(|t| *t != txn && self.actors[*t].waits_for.is_some())
             .filter(|t| self.actors[*t].owner.party().waiting().is_none())

@@ -25,6 +25,8 @@ const LOOK_AROUND: Duration = Duration::from_secs(1);
 const KEPT: usize = 64;
 /// From so many locks on, those of consecutive keys are gathered into covers.
 const MANY: usize = if cfg!(test) { 4 } else { 1024 };
+/// What an entry of the table of rows takes, which is two thirds full, and its mark with the owner.
+const ENTRY_BYTES: usize = 25 * 3 / 2 + std::mem::size_of::<RowId>();
 /// After so many locks more of a tree and mode, the owner looks whether all locks take too much memory.
 const LOOK_AT_MEMORY: usize = if cfg!(test) { 8 } else { 1024 };
 
@@ -37,6 +39,8 @@ pub struct LockOwner {
     /// Those after the first many.
     gathered: NumberMap<(TreeId, LockMode), Gathered>,
     held: usize,
+    /// How many of them have an entry each.
+    entries: usize,
     /// Trees with covers, and between which keys those lie.
     covered: NumberMap<TreeId, Hull>,
     /// Trees that it has been to.
@@ -62,6 +66,7 @@ impl LockOwner {
             rows: Vec::new(),
             gathered: NumberMap::default(),
             held: 0,
+            entries: 0,
             covered: NumberMap::default(),
             entered: Entered::default(),
             ranges: NumberSet::default(),
@@ -180,6 +185,7 @@ impl LockOwner {
     /// The row is locked, with an entry of its own in the table of rows. It stays locked after [`Error::LockMemory`].
     pub(super) fn note(&mut self, tree: TreeId, key: &[u8], id: RowId, mode: LockMode) -> Result<()> {
         self.held += 1;
+        self.entries += 1;
         if self.rows.len() < MANY {
             self.push(id);
             return Ok(());
@@ -216,7 +222,10 @@ impl LockOwner {
 
     /// Gives back entries of rows that a cover of the mode has locked.
     fn give_to_cover(&mut self, rows: Vec<RowId>, mode: LockMode) {
-        for kept in self.shared.rows.yield_to_cover(rows, self.party.txn(), mode) {
+        let before = rows.len();
+        let kept = self.shared.rows.yield_to_cover(rows, self.party.txn(), mode);
+        self.entries = self.entries.saturating_sub(before - kept.len());
+        for kept in kept {
             self.push(kept);
         }
     }
@@ -332,11 +341,8 @@ impl LockOwner {
                 Woken::Late => {
                     round = shared.time.now() + LOOK_AROUND;
                     rounds += 1;
-                    match rounds {
-                        1 => shared.graph.enter(shared, &self.party, target, start, sought.clone())?,
-                        // Whoever closes a cycle searches; this is for edges that came between two who waited already.
-                        _ if rounds.is_power_of_two() => shared.graph.search_again(shared, self.txn())?,
-                        _ => {}
+                    if rounds.is_power_of_two() {
+                        self.search((rounds == 1).then_some((target, start, sought)), wait)?;
                     }
                     // Some may go before who came later: upgrades, and ranges.
                     self.tell(target, wait, &mut told);
@@ -347,6 +353,25 @@ impl LockOwner {
                 return Err(Error::Interrupted);
             }
         }
+    }
+
+    /// Looks whether it is deadlocked; to be seen by others, the first time. Whoever closes a cycle searches; another
+    /// time is for edges that came between two who waited already.
+    fn search(&self, first: Option<(Target, Instant, &Sought)>, wait: &WaitRequest<'_>) -> Result<()> {
+        let shared = &*self.shared;
+        let mut found = Vec::new();
+        let result = match first {
+            Some((target, start, sought)) => {
+                let note = wait.watcher.and_then(|watcher| watcher.settles());
+                let sought = (sought.clone(), note);
+                shared.graph.enter(shared, &self.party, target, start, sought, &mut found)
+            }
+            None => shared.graph.search_again(shared, self.txn(), &mut found),
+        };
+        if let Some(watcher) = wait.watcher {
+            found.iter().for_each(|deadlock| watcher.deadlock(deadlock));
+        }
+        result
     }
 
     /// Tells the caller of those ahead that it has not been told of, if it wants to know.
@@ -384,6 +409,7 @@ impl LockOwner {
         let id = RowId::new(tree, key);
         if self.shared.rows.release(id, txn) {
             self.held -= 1;
+            self.entries = self.entries.saturating_sub(1);
             let mut gathered = [LockMode::Exclusive, LockMode::Shared].into_iter();
             let forgotten =
                 gathered.any(|mode| self.gathered.get_mut(&(tree, mode)).is_some_and(|rows| rows.forget(id)));
@@ -421,13 +447,20 @@ impl LockOwner {
         if self.rows.capacity() > KEPT {
             self.drop_rows();
         }
-        self.held = 0;
+        (self.held, self.entries) = (0, 0);
         if !self.ranges.is_empty() {
             for tree in self.ranges.drain() {
                 self.shared.ranges.release(tree, txn);
             }
         }
         self.shared.presence.leave(&mut self.entered, txn);
+    }
+
+    /// Row locks held, those of runs that were locked at once by a row each, and what they take, in bytes: about, as
+    /// a run takes next to nothing.
+    #[inline]
+    pub fn figures(&self) -> (u64, u64) {
+        (self.held as u64, (self.entries * ENTRY_BYTES) as u64)
     }
 
     /// Row locks held.

@@ -14,7 +14,8 @@ use crossbeam_utils::CachePadded;
 
 use super::account::Account;
 use super::granted::Granted;
-use super::interval::Span;
+use super::held::{LockKind, Owners, Spans};
+use super::interval::{Cut, Span};
 use super::party::{Party, Standing};
 use super::row::IfBlocked;
 use super::{Blocker, Sought};
@@ -309,5 +310,34 @@ impl RangeTable {
         let counted = self.shards.iter().map(|s| s.count.load(Ordering::SeqCst)).sum();
         let trees = self.shards.iter().map(|s| s.trees.read().len()).sum();
         (counted, trees)
+    }
+}
+
+/// Set 0 are the shared ones.
+impl Spans for RangeTable {
+    fn shards(&self) -> usize {
+        self.shards.len()
+    }
+
+    fn owners(&self, shard: usize) -> Owners {
+        let trees = self.shards[shard].trees.read();
+        let of_tree = |(tree, ranges): (&TreeId, &Ranges)| {
+            let sets = [&ranges.shared, &ranges.exclusive].into_iter().enumerate();
+            let of_set = |(set, granted): (usize, &Granted)| {
+                granted.owners().map(|txn| (*tree, set, txn)).collect::<Vec<_>>()
+            };
+            sets.flat_map(of_set).collect::<Vec<_>>()
+        };
+        trees.iter().flat_map(of_tree).collect()
+    }
+
+    fn spans(&self, (tree, set, txn): (TreeId, usize, TxnId), after: Option<&Cut>) -> Vec<(Cut, Cut)> {
+        let trees = self.shard(tree).trees.read();
+        let Some(ranges) = trees.get(&tree) else { return Vec::new() };
+        [&ranges.shared, &ranges.exclusive][set].some_of(txn, after)
+    }
+
+    fn what(&self, set: usize) -> (LockMode, LockKind) {
+        ([LockMode::Shared, LockMode::Exclusive][set], LockKind::Range)
     }
 }

@@ -412,6 +412,13 @@ impl RowTable {
         granted
     }
 
+    /// As what `txn` has the row locked.
+    pub(super) fn mode_of(&self, id: RowId, txn: TxnId) -> Option<LockMode> {
+        let shard = self.shard(id).lock();
+        let modes = [LockMode::Exclusive, LockMode::Shared];
+        modes.into_iter().find(|mode| shard.holds(id, txn, *mode))
+    }
+
     /// Makes the exclusive lock of `txn` a shared one; others may have waited for that.
     pub(super) fn downgrade(&self, id: RowId, txn: TxnId) {
         self.shard(id).lock().downgrade(id, txn);

@@ -2,8 +2,11 @@
 
 use std::os::raw::{c_char, c_int, c_void};
 
+use super::deadlocks::{RawKeyText, TEAK_KEY_TEXT_BYTES};
+use super::waits::RawSought;
+use teak_core::server::{Sought, TreeName};
 use teak_core::{LogLevel, Observer};
-use teak_rows::host::{Host, Thd};
+use teak_rows::host::{Host, Person, Thd};
 
 /// Levels of messages in the error log.
 pub const TEAK_LOG_NOTE: u32 = 0;
@@ -31,6 +34,27 @@ pub struct Callbacks {
     /// thd_wait_begin(thd, THD_WAIT_ROW_LOCK) and thd_wait_end(thd), around each sleep. May be NULL.
     pub wait_begin: Option<unsafe extern "C" fn(thd: *mut c_void)>,
     pub wait_end: Option<unsafe extern "C" fn(thd: *mut c_void)>,
+    /// Who works for `thd`, and at what: from any thread, while it is alive. Must not call into Teak. May be NULL.
+    pub person: Option<unsafe extern "C" fn(thd: *mut c_void, out: *mut RawPerson)>,
+    /// The index and the keys that are sought as people read them; from any thread. May be NULL.
+    pub key_text: Option<unsafe extern "C" fn(sought: *const RawSought, out: *mut RawKeyText)>,
+}
+
+/// Bytes of a name, and of the beginning of a statement.
+pub const TEAK_NAME_BYTES: usize = 392;
+/// Likewise.
+pub const TEAK_QUERY_BYTES: usize = 1024;
+
+/// Who works for a session, and at what.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawPerson {
+    pub user: [u8; TEAK_NAME_BYTES],
+    pub user_len: usize,
+    pub host: [u8; TEAK_NAME_BYTES],
+    pub host_len: usize,
+    pub query: [u8; TEAK_QUERY_BYTES],
+    pub query_len: usize,
 }
 
 /// What the shim gave as the THD of a session.
@@ -79,6 +103,34 @@ impl Host for Callbacks {
         }
     }
 
+    fn person(&self, thd: Thd) -> Person {
+        let Some(person) = self.person else { return Person::default() };
+        let mut found = RawPerson {
+            user: [0; TEAK_NAME_BYTES],
+            user_len: 0,
+            host: [0; TEAK_NAME_BYTES],
+            host_len: 0,
+            query: [0; TEAK_QUERY_BYTES],
+            query_len: 0,
+        };
+        // SAFETY: the session is registered, and the registry is locked by the caller, so its THD is alive.
+        unsafe { person(pointer(thd), &mut found) };
+        Person {
+            user: filled(&found.user, found.user_len),
+            host: filled(&found.host, found.host_len),
+            query: filled(&found.query, found.query_len),
+        }
+    }
+
+    fn key_text(&self, name: Option<&TreeName>, sought: &Sought) -> String {
+        let Some(key_text) = self.key_text else { return String::new() };
+        let mut text = Box::new(RawKeyText { data: [0; TEAK_KEY_TEXT_BYTES], len: 0 });
+        // SAFETY: the shim promised a function that may be called from any thread; both live through the call.
+        unsafe { key_text(&RawSought::of(name, sought), &mut *text) };
+        let bytes: Vec<u8> = text.data.iter().take(text.len).map(|&c| c as u8).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     fn wait_begin(&self, thd: Thd) {
         if let Some(begin) = self.wait_begin {
             // SAFETY: called on the session's own thread, whose THD is alive.
@@ -92,6 +144,11 @@ impl Host for Callbacks {
             unsafe { end(pointer(thd)) }
         }
     }
+}
+
+/// The first bytes of a buffer.
+fn filled(buffer: &[u8], len: usize) -> Vec<u8> {
+    buffer[..len.min(buffer.len())].to_vec()
 }
 
 impl Observer for Callbacks {

@@ -122,13 +122,20 @@ pub extern "C" fn teak_session_set_lock_wait_timeout(session: Option<&SessionHan
 }
 
 /// Begins a transaction; in one that is open it only sets the isolation, and a snapshot already taken stays. `strict`,
-/// teak_snapshot_isolation: 1 = writing or locking what was committed after the snapshot is TEAK_CONFLICT.
+/// teak_snapshot_isolation: 1 = writing or locking what was committed after the snapshot is TEAK_CONFLICT. `now`: when
+/// the statement began, in microseconds by a clock of the caller's, for who lists transactions.
 #[no_mangle]
-pub extern "C" fn teak_txn_begin(session: Option<&SessionHandle>, isolation: u32, strict: u8) -> Status {
-    with_session(session, |session| begin(session, isolation, strict))
+pub extern "C" fn teak_txn_begin(
+    session: Option<&SessionHandle>,
+    isolation: u32,
+    strict: u8,
+    now: u64,
+) -> Status {
+    with_session(session, |session| begin(session, isolation, strict, now))
 }
 
-fn begin(session: &mut Session, isolation: u32, strict: u8) -> Result<()> {
+fn begin(session: &mut Session, isolation: u32, strict: u8, now: u64) -> Result<()> {
+    session.note_time(now);
     session.set_strict(strict != 0);
     session.begin(level(isolation)?)
 }
@@ -213,9 +220,10 @@ pub extern "C" fn teak_statement_begin(
     session: Option<&SessionHandle>,
     isolation: u32,
     strict: u8,
+    now: u64,
 ) -> Status {
     with_session(session, |session| {
-        begin(session, isolation, strict)?;
+        begin(session, isolation, strict, now)?;
         session.statement_begin()
     })
 }

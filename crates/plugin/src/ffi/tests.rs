@@ -109,7 +109,7 @@ impl Opened {
 
     fn session(&self) -> Box<SessionHandle> {
         let session = made(|out| teak_session_new(self.engine(), null_mut(), 7, out));
-        assert_eq!(teak_txn_begin(Some(&session), TEAK_REPEATABLE_READ, 1), Status::Ok);
+        assert_eq!(teak_txn_begin(Some(&session), TEAK_REPEATABLE_READ, 1, 0), Status::Ok);
         session
     }
 
@@ -130,7 +130,7 @@ impl Opened {
         }
         assert_eq!(teak_commit(Some(session)), Status::Ok);
         assert_eq!(teak_engine_checkpoint(self.engine()), Status::Ok);
-        assert_eq!(teak_txn_begin(Some(session), TEAK_REPEATABLE_READ, 1), Status::Ok);
+        assert_eq!(teak_txn_begin(Some(session), TEAK_REPEATABLE_READ, 1, 0), Status::Ok);
         made(|out| teak_cursor_new(self.table(), 0, 0, out))
     }
 }
@@ -161,7 +161,7 @@ fn what_looks_go_to_does_not_keep_a_dropped_table() {
     assert_eq!(look(), Status::Ok);
     assert_eq!(teak_commit(Some(&session)), Status::Ok);
     assert_eq!(teak_table_drop(opened.engine(), raw(b"db/t")), Status::Ok);
-    assert_eq!(teak_txn_begin(Some(&session), TEAK_REPEATABLE_READ, 1), Status::Ok);
+    assert_eq!(teak_txn_begin(Some(&session), TEAK_REPEATABLE_READ, 1, 0), Status::Ok);
     assert_eq!(look(), Status::NoTable);
     assert_eq!(teak_rollback(Some(&session)), Status::Ok);
     teak_target_free(target);
@@ -185,7 +185,7 @@ fn rows_go_in_and_come_out() {
     assert_eq!(teak_commit(of), Status::Ok);
     assert_eq!(teak_txn_is_active(of), 0);
 
-    assert_eq!(teak_txn_begin(of, TEAK_REPEATABLE_READ, 1), Status::Ok);
+    assert_eq!(teak_txn_begin(of, TEAK_REPEATABLE_READ, 1, 0), Status::Ok);
     let mut cursor = made(|out| teak_cursor_new(opened.table(), 1, 0, out));
     let end = RawBound { key: raw(&[3]), kind: TEAK_BOUND_INCLUDE };
     let (mut found, seek, read) = (0, TEAK_SEEK_AT_OR_AFTER, TEAK_READ_SNAPSHOT);
@@ -404,7 +404,7 @@ fn a_window_ends_when_its_session_writes_to_the_table_or_takes_something_back() 
     }
     // The next row of the window changes: the session's own scan has to see it.
     let next = u32::from_be_bytes(*seen(out.key).first_chunk().unwrap()) + 1;
-    assert_eq!(teak_statement_begin(of, TEAK_REPEATABLE_READ, 1), Status::Ok);
+    assert_eq!(teak_statement_begin(of, TEAK_REPEATABLE_READ, 1, 0), Status::Ok);
     assert_eq!(change(next, b"new"), Status::Ok);
     assert!(!open(), "a write to the table ends the window");
     go(&mut out);
@@ -448,7 +448,7 @@ fn look_ups_in_key_order_open_a_window_that_ends_as_that_of_a_scan_does() {
         get(n, b"old");
     }
     assert!(n < 20, "neighbours open it soon");
-    assert_eq!(teak_statement_begin(of, TEAK_REPEATABLE_READ, 1), Status::Ok);
+    assert_eq!(teak_statement_begin(of, TEAK_REPEATABLE_READ, 1, 0), Status::Ok);
     assert_eq!(opened.update(&session, &pk(n + 1), b"new"), Status::Ok);
     assert!(!open(), "a write to the table ends it");
     get(n + 1, b"new");
@@ -480,13 +480,13 @@ fn a_long_locking_scan_has_windows_where_many_rows_were_changed() {
     }
     assert_eq!(teak_commit(of), Status::Ok);
     assert_eq!(teak_engine_checkpoint(opened.engine()), Status::Ok);
-    assert_eq!(teak_txn_begin(of, TEAK_REPEATABLE_READ, 1), Status::Ok);
+    assert_eq!(teak_txn_begin(of, TEAK_REPEATABLE_READ, 1, 0), Status::Ok);
     // So few that no leaf is due for consolidation, which would make another block of it.
     for n in (0..ROWS).filter(|n| n % 3 == 1) {
         assert_eq!(opened.update(&session, &n.to_be_bytes(), &[2; 8]), Status::Ok);
     }
     assert_eq!(teak_commit(of), Status::Ok);
-    assert_eq!(teak_txn_begin(of, TEAK_REPEATABLE_READ, 1), Status::Ok);
+    assert_eq!(teak_txn_begin(of, TEAK_REPEATABLE_READ, 1, 0), Status::Ok);
     let mut cursor = made(|out| teak_cursor_new(opened.table(), 0, 0, out));
     let window = teak_cursor_window(Some(&mut cursor));
     let end = RawBound { key: Bytes::NONE, kind: TEAK_BOUND_NONE };

@@ -7,26 +7,15 @@ use std::sync::Arc;
 use super::border::{Context, RawBytes, TEAK_BOUND_EXCLUDE, TEAK_BOUND_INCLUDE, TEAK_BOUND_NONE};
 use super::engine::with_engine;
 use super::status::Status;
+use teak_core::server::{Sought, TreeName};
 use teak_core::LockMode;
 use teak_rows::engine::EngineHandle;
 use teak_rows::lock_waits::{lock_waits, Waiting};
 
-/// A transaction that waits for another.
+/// What somebody wants who waits.
 #[repr(C)]
 #[allow(missing_docs)]
-pub struct RawLockWait {
-    pub waiter_txn: u64,
-    /// Its number in the process list; 0: it is gone.
-    pub waiter: u64,
-    pub holder_txn: u64,
-    /// 0: nobody works on the transaction, which is prepared.
-    pub holder: u64,
-    /// Whom the holder waits for in the end; the holder, if it does not wait.
-    pub root_txn: u64,
-    pub root: u64,
-    /// So many transactions wait for the root, or for others who do.
-    pub behind_root: u64,
-    pub milliseconds: u64,
+pub struct RawSought {
     /// "db/table", as created; empty: it is not open any more.
     pub table: RawBytes,
     /// Its number in the table.
@@ -44,6 +33,44 @@ pub struct RawLockWait {
     pub is_range: u64,
 }
 
+impl RawSought {
+    /// What is wanted of a tree, if its table is open.
+    pub fn of(name: Option<&TreeName>, sought: &Sought) -> RawSought {
+        let ((from, from_kind), (to, to_kind)) = (end(&sought.from), end(&sought.to));
+        let description = name.and_then(|name| name.description.as_deref());
+        RawSought {
+            table: name.map_or(RawBytes::NONE, |name| RawBytes::of(name.table.as_bytes())),
+            tree: name.map_or(0, |name| name.tree as u64),
+            description: description.map_or(RawBytes::NONE, RawBytes::of),
+            from,
+            from_kind,
+            to_kind,
+            to,
+            is_exclusive: u64::from(sought.mode == LockMode::Exclusive),
+            is_range: u64::from(sought.is_range),
+        }
+    }
+}
+
+/// A transaction that waits for another.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawLockWait {
+    pub waiter_txn: u64,
+    /// Its number in the process list; 0: it is gone.
+    pub waiter: u64,
+    pub holder_txn: u64,
+    /// 0: nobody works on the transaction, which is prepared.
+    pub holder: u64,
+    /// Whom the holder waits for in the end; the holder, if it does not wait.
+    pub root_txn: u64,
+    pub root: u64,
+    /// So many transactions wait for the root, or for others who do.
+    pub behind_root: u64,
+    pub milliseconds: u64,
+    pub sought: RawSought,
+}
+
 fn end(bound: &Bound<Arc<[u8]>>) -> (RawBytes, u32) {
     match bound {
         Bound::Included(key) => (RawBytes::of(key), TEAK_BOUND_INCLUDE),
@@ -54,8 +81,6 @@ fn end(bound: &Bound<Arc<[u8]>>) -> (RawBytes, u32) {
 
 fn raw(waiting: &Waiting) -> RawLockWait {
     let wait = &waiting.wait;
-    let place = wait.place.as_ref();
-    let ((from, from_kind), (to, to_kind)) = (end(&wait.sought.from), end(&wait.sought.to));
     RawLockWait {
         waiter_txn: wait.waiter,
         waiter: waiting.waiter,
@@ -65,17 +90,7 @@ fn raw(waiting: &Waiting) -> RawLockWait {
         root: waiting.root_session,
         behind_root: waiting.behind_root,
         milliseconds: u64::try_from(wait.age.as_millis()).unwrap_or(u64::MAX),
-        table: place.map_or(RawBytes::NONE, |place| RawBytes::of(place.table.as_bytes())),
-        tree: place.map_or(0, |place| place.tree as u64),
-        description: place
-            .and_then(|place| place.description.as_deref())
-            .map_or(RawBytes::NONE, RawBytes::of),
-        from,
-        from_kind,
-        to_kind,
-        to,
-        is_exclusive: u64::from(wait.sought.mode == LockMode::Exclusive),
-        is_range: u64::from(wait.sought.is_range),
+        sought: RawSought::of(wait.name.as_ref(), &wait.sought),
     }
 }
 

@@ -163,7 +163,7 @@ pub struct LockWait {
     /// What for.
     pub sought: Arc<Sought>,
     /// The tree that it is of; None: its table is not open any more.
-    pub place: Option<TreeName>,
+    pub name: Option<TreeName>,
     /// How long it has.
     pub age: Duration,
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::file::Fault;
-use crate::{Error, WaitPolicy, WaitRequest};
+use crate::{Error, WaitRequest};
 use std::time::Duration;
 
 fn with_reserve(fs: &SimulatedFileSystem) -> Engine {
@@ -95,12 +95,6 @@ fn a_wait_for_a_checkpoint_can_be_interrupted() {
     let _ddl = engine.shared.definitions.ddl.read();
     engine.settings().set_checkpoint_log_bytes(1000);
     assert!(txn.checkpoint_is_far_behind());
-    let killed = WaitRequest {
-        policy: WaitPolicy::Wait,
-        timeout: Duration::from_secs(50),
-        interrupted: &|| true,
-        before_wait: &|| false,
-        waits_for: &|_| (),
-    };
+    let killed = WaitRequest { interrupted: &|| true, ..WaitRequest::waiting(Duration::from_secs(50)) };
     assert!(matches!(txn.wait_for_checkpoint(&killed), Err(Error::Interrupted)));
 }

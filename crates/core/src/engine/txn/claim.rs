@@ -234,6 +234,7 @@ impl Transaction {
     pub fn rest(&mut self) {
         if let Ok((work, _)) = self.opened() {
             work.keys.rest();
+            work.show();
         }
     }
 

@@ -5,6 +5,7 @@
 //! checkpoint is made for. When it is twice what a checkpoint is made for, and each time that has doubled, it is said
 //! to whoever reads the error log who has written most of it.
 
+use super::vitals::LogUse;
 use super::work::Work;
 use crate::engine::data::trail::Trail;
 use crate::engine::shared::Shared;
@@ -66,6 +67,21 @@ impl Holds {
     pub(in crate::engine) fn redo_bytes(&self) -> u64 {
         let bytes = |shard: &Shard| shard.lock().values().map(|hold| hold.trail.bytes()).sum::<u64>();
         self.shards.iter().map(bytes).sum()
+    }
+
+    /// All of them; the log ends at `end`.
+    pub(in crate::engine) fn uses(&self, end: Lsn, time: &Time) -> Vec<LogUse> {
+        let mut uses = Vec::new();
+        for shard in &self.shards {
+            uses.extend(shard.lock().iter().map(|(&txn, hold)| LogUse {
+                txn,
+                pinned_bytes: end.saturating_sub(hold.from),
+                redo_bytes: hold.trail.bytes(),
+                age: time.since(hold.since),
+                xid: hold.trail.xid(),
+            }));
+        }
+        uses
     }
 
     /// Those that need the log from before `lsn`, the oldest first.

@@ -9,6 +9,7 @@
 //! | `deferred.rs` | entries of indexes that are gathered and written in the order of their keys |
 //! | `prepared.rs` | prepared transactions without a handle, and who waits for them |
 //! | `holds.rs`, `log_copy.rs` | who pins the log; copying what an old one has in it |
+//! | `vitals.rs` | what others may see of one while it works |
 //! | `cursor.rs` | reading in a transaction |
 
 pub(super) mod append;
@@ -21,6 +22,7 @@ pub(super) mod prepared;
 pub(super) mod sorting;
 pub(super) mod transaction;
 pub(super) mod verbs;
+pub(super) mod vitals;
 pub(super) mod work;
 
 use self::holds::Holds;

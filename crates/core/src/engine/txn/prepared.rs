@@ -83,6 +83,15 @@ impl Prepared {
         xids
     }
 
+    /// What `look` makes of those that wait.
+    pub(in crate::engine) fn look<T>(&self, look: impl Fn(&[u8], &Work) -> T) -> Vec<T> {
+        let mut seen = Vec::new();
+        for shard in &self.0 {
+            seen.extend(shard.lock().waiting.iter().map(|(xid, work)| look(xid, work)));
+        }
+        seen
+    }
+
     /// How many wait.
     pub(in crate::engine) fn waiting(&self) -> usize {
         self.0.iter().map(|shard| shard.lock().waiting.len()).sum()

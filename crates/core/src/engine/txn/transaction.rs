@@ -1,6 +1,7 @@
 //! The handle of a transaction.
 
 use super::cursor::Cursor;
+use super::vitals::Vitals;
 use super::work::{Phase, Spent, Work};
 use crate::engine::data::tables::Table;
 use crate::engine::shared::Shared;
@@ -120,6 +121,20 @@ impl Transaction {
     pub fn set_label(&mut self, session: u64) {
         if let Some(work) = &mut self.work {
             work.label = session;
+        }
+    }
+
+    /// Where others see how far it is, and the next ones of the handle.
+    pub fn show_by(&mut self, vitals: &Arc<Vitals>) {
+        if let Some(work) = &mut self.work {
+            work.show_by(vitals);
+        }
+    }
+
+    /// They see it as it is now.
+    pub fn show(&self) {
+        if let Some(work) = &self.work {
+            work.show();
         }
     }
 

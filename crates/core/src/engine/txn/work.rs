@@ -16,6 +16,7 @@ mod two_phase;
 use super::append::Direct;
 use super::claim::Keys;
 use super::deferred::Deferred;
+use super::vitals::{Figures, Vitals};
 use crate::cache::Charge;
 use crate::engine::data::followed::NotedKeys;
 use crate::engine::data::tables::Table;
@@ -90,6 +91,8 @@ pub(in crate::engine) struct Work {
     intent: Option<Intent>,
     /// Rows written, for the choice of a deadlock's victim.
     weight: u64,
+    /// Where others see how far it is.
+    pub(super) vitals: Option<Arc<Vitals>>,
 
     // What it has written.
     touched: NumberMap<TreeId, Touched>,
@@ -146,6 +149,7 @@ impl Work {
             asked_for_locks: false,
             intent: None,
             weight: 0,
+            vitals: None,
             sequence: 0,
             redo: RedoBuffer::new(),
             direct: Direct::default(),
@@ -199,7 +203,16 @@ impl Work {
             owner.renew(id);
         }
         owner.set_weight(self.weight);
+        if let Some(vitals) = &self.vitals {
+            let (locks, lock_bytes) = owner.figures();
+            vitals.store(Figures { redo_bytes: self.redo.len() as u64, locks, lock_bytes });
+        }
         owner
+    }
+
+    /// Row locks, and what they take.
+    pub(super) fn lock_figures(&self) -> (u64, u64) {
+        self.owner.as_ref().filter(|_| self.asked_for_locks).map_or((0, 0), LockOwner::figures)
     }
 
     pub(in crate::engine) fn has_locks(&self) -> bool {

@@ -55,6 +55,7 @@ impl Work {
             asked_for_locks,
             intent,
             weight,
+            vitals: _,
             sequence,
             redo,
             direct,

@@ -1,0 +1,71 @@
+/*
+  A row of a table of information_schema, column after column.
+*/
+#ifndef TEAK_I_S_ROW_H
+#define TEAK_I_S_ROW_H
+
+#include "server.h"
+#include "teak_ffi.h"
+
+#include <string>
+
+namespace teak {
+
+inline std::string text_of(teak_bytes bytes) {
+    return std::string(reinterpret_cast<const char*>(bytes.data), bytes.len);
+}
+
+/* Where rows of a table go, for functions that are called for each. */
+struct Listing {
+    THD* thd;
+    TABLE* table;
+};
+
+/* Who asks, and what of others he may see. */
+struct Asker : Listing {
+    bool sees_all; /* has the PROCESS privilege */
+
+    /* What belongs to these. */
+    bool may_see(teak_bytes user, teak_bytes host) const {
+        const Security_context& own = thd->main_security_ctx;
+        return sees_all || (user.len && text_of(user) == own.priv_user && text_of(host) == own.priv_host);
+    }
+};
+
+/* The next fields of a row, one after the other. */
+class ListedRow {
+  public:
+    explicit ListedRow(TABLE* table) : field(table->field) {}
+
+    void number(uint64_t value) { (*field++)->store(static_cast<longlong>(value), true); }
+    void text(const std::string& value) { (*field++)->store(value.data(), value.size(), system_charset_info); }
+    void seconds(uint64_t milliseconds) { (*field++)->store(static_cast<double>(milliseconds) / 1000); }
+    void time(const MYSQL_TIME& value) { (*field++)->store_time(&value); }
+    void null() { (*field++)->set_null(); }
+    /* The same of columns that may be NULL. */
+    void maybe(uint64_t value) {
+        (*field)->set_notnull();
+        number(value);
+    }
+    void maybe(const std::string& value) {
+        (*field)->set_notnull();
+        text(value);
+    }
+    void maybe_seconds(uint64_t milliseconds) {
+        (*field)->set_notnull();
+        seconds(milliseconds);
+    }
+    void maybe(const MYSQL_TIME& time) {
+        (*field)->set_notnull();
+        this->time(time);
+    }
+    /* NULL if there is none. */
+    void unless_zero(uint64_t value) { value ? maybe(value) : null(); }
+    void unless_empty(const std::string& value) { value.empty() ? null() : maybe(value); }
+
+  private:
+    Field** field;
+};
+
+} // namespace teak
+#endif
