@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql build profiled setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential soak-replicate bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-online-ddl apps limits fresh
+.PHONY: help up down sql build profiled setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential soak-replicate bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-lock-tables bench-online-ddl apps limits fresh
 .DEFAULT_GOAL := help
 # Benchmarks share tests/kit with the tests.
 export PYTHONPATH := $(CURDIR)/tests
@@ -139,6 +139,9 @@ bench-inserts: ## INSERTs of many rows in no order, four secondary keys, InnoDB 
 
 bench-idle: ## one writer beside 1,000 idle sessions with a cache of 128 MB, by what they have done; IDLE="--sessions 200 --rounds 3"
 	@/usr/bin/python3 benches/idle.py $(IDLE)
+
+bench-lock-tables: ## looks at transactions and lock waits: 1,000 sessions, 100 of which wait, with 1,000,000 row locks
+	@/usr/bin/python3 benches/lock_tables.py $(LOCK_TABLES)
 
 bench-online-ddl: ## ADD INDEX, ADD UNIQUE, OPTIMIZE, ADD COLUMN beside writers, Teak and InnoDB; ONLINE_DDL="--rows 200000 --runs 1"
 	@/usr/bin/python3 benches/online_ddl.py $(ONLINE_DDL)

@@ -82,6 +82,8 @@ enum Command {
     Binlog(Box<binlog::Arguments>),
     /// Follow servers of MariaDB and MySQL, and apply what they change in another server, each transaction exactly once
     Replicate(replicate::Arguments),
+    /// Print statements that make views of who waits for whom, in a database `teak`: teak views | mariadb
+    Views,
     /// Print the version
     Version,
     /// Write the manual pages, a file for each command
@@ -108,6 +110,7 @@ fn main() -> ExitCode {
         Command::Restore(arguments) => restore::run(&arguments, &mut out).map_err(Failure::Backup),
         Command::Binlog(arguments) => binlog::run(&arguments, &mut out).map_err(Failure::Binlog),
         Command::Replicate(arguments) => replicate::run(&arguments, &mut out).map_err(Failure::Replicate),
+        Command::Views => views(&mut out),
         Command::Version => version(&mut out),
         Command::Man { dir } => man(&dir),
     };
@@ -173,6 +176,11 @@ const VERSION: &str = env!("TEAK_VERSION");
 
 fn version(out: &mut dyn std::io::Write) -> Result<(), Failure> {
     Ok(writeln!(out, "teak {VERSION}")?)
+}
+
+/// For the `mariadb` client.
+fn views(out: &mut dyn std::io::Write) -> Result<(), Failure> {
+    Ok(out.write_all(include_bytes!("views.sql"))?)
 }
 
 /// What `--help` tells, as pages for `man`.

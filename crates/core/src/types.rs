@@ -1,6 +1,6 @@
 //! Small types of the public interface that every module shares.
 
-use crate::lock::Deadlock;
+use crate::lock::{Deadlock, Sought};
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,6 +127,9 @@ pub trait WaitWatcher: Sync {
     /// The wait has lasted for a while: others get to see it from now on. What this returns is in
     /// [`crate::server::Deadlock`], if it becomes a part of one.
     fn settles(&self) -> Option<WaitNote>;
+
+    /// It goes on, for a second or so by now.
+    fn lasts(&self, sought: &Sought);
 
     /// This wait has closed a circle, which was opened again.
     fn deadlock(&self, deadlock: &Deadlock);

@@ -20,9 +20,9 @@ namespace teak {
 
 Plugin plugin;
 
-namespace {
-
 Session* existing_session(THD* thd) { return static_cast<Session*>(thd_get_ha_data(thd, plugin.hton)); }
+
+namespace {
 
 uint32_t isolation_of(THD* thd) {
     switch (thd_tx_isolation(thd)) {

@@ -4,7 +4,7 @@
 #ifndef TEAK_I_S_ROW_H
 #define TEAK_I_S_ROW_H
 
-#include "server.h"
+#include "server_version.h"
 #include "teak_ffi.h"
 
 #include <string>
@@ -28,7 +28,8 @@ struct Asker : Listing {
     /* What belongs to these. */
     bool may_see(teak_bytes user, teak_bytes host) const {
         const Security_context& own = thd->main_security_ctx;
-        return sees_all || (user.len && text_of(user) == own.priv_user && text_of(host) == own.priv_host);
+        return sees_all ||
+               (user.len && text_of(user) == c_name(own.priv_user) && text_of(host) == c_name(own.priv_host));
     }
 };
 

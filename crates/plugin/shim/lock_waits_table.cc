@@ -68,7 +68,7 @@ int fill(THD* thd, TABLE_LIST* tables, Item*) {
 
 } // namespace
 
-void add_sought(const teak_sought& sought, THD* thd, ListedRow* row) {
+void add_place(const teak_sought& sought, ListedRow* row) {
     if (sought.table.len) {
         const auto [schema, table] = shown_names(sought.table);
         row->maybe(schema);
@@ -79,6 +79,10 @@ void add_sought(const teak_sought& sought, THD* thd, ListedRow* row) {
         row->null();
         row->null();
     }
+}
+
+void add_sought(const teak_sought& sought, THD* thd, ListedRow* row) {
+    add_place(sought, row);
     const KeyText key(sought.description, sought.tree);
     row->unless_empty(key.index());
     row->text(sought.is_exclusive ? "EXCLUSIVE" : "SHARED");

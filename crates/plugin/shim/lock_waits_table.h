@@ -12,6 +12,8 @@ namespace teak {
 /* So many characters of a key are shown. */
 constexpr size_t kShownKey = 512;
 
+/* The columns from TABLE_SCHEMA to TREE. */
+void add_place(const teak_sought& sought, ListedRow* row);
 /* The columns from TABLE_SCHEMA to LOCK_KEY. */
 void add_sought(const teak_sought& sought, THD* thd, ListedRow* row);
 

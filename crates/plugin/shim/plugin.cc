@@ -11,11 +11,15 @@
 #include "session.h"
 #include "errors.h"
 #include "lock_waits_table.h"
+#include "locks_table.h"
 #include "snapshots_table.h"
 #include "trx_table.h"
 
 #include <mysql/service_thd_wait.h>
+#include <mutex>
 #include <string>
+#include <unordered_set>
+#include <utility>
 
 namespace {
 
@@ -358,14 +362,44 @@ void log_message(uint32_t level, const char* text, size_t len) {
 int is_killed(void* thd) { return thd && thd_kill_level(static_cast<THD*>(thd)) != THD_IS_NOT_KILLED; }
 
 void wait_begin(void* thd) { thd_wait_begin(static_cast<THD*>(thd), THD_WAIT_ROW_LOCK); }
-void wait_end(void* thd) { thd_wait_end(static_cast<THD*>(thd)); }
+void wait_end(void* thd) {
+    if (teak::Session* session = teak::existing_session(static_cast<THD*>(thd)))
+        if (const char* before = std::exchange(session->state_before_wait, nullptr))
+            thd_proc_info(static_cast<THD*>(thd), before);
+    thd_wait_end(static_cast<THD*>(thd));
+}
+
+/* A text that stays: SHOW PROCESSLIST prints states when the sessions may be gone that were in them. There are as many
+   as indexes that were waited for, up to a bound. */
+const char* lasting(const std::string& text) {
+    constexpr size_t kMost = 10000;
+    static std::mutex latch;
+    static std::unordered_set<std::string> texts;
+    const std::lock_guard<std::mutex> alone(latch);
+    const auto found = texts.find(text);
+    if (found != texts.end()) return found->c_str();
+    return texts.size() < kMost ? texts.insert(text).first->c_str() : "Waiting for a lock of Teak";
+}
+
+void show_wait(void* thd, const teak_sought* sought) {
+    teak::Session* session = teak::existing_session(static_cast<THD*>(thd));
+    if (!session || session->state_before_wait) return;
+    const auto [schema, table] = teak::shown_names(sought->table);
+    const std::string index = teak::KeyText(sought->description, sought->tree).index();
+    std::string text = sought->is_range ? "Waiting for a range lock" : "Waiting for a row lock";
+    if (sought->table.len) text += " in " + schema + "." + table;
+    if (!index.empty()) text += ", index " + index;
+    const char* before = thd_proc_info(static_cast<THD*>(thd), lasting(text));
+    session->state_before_wait = before ? before : "";
+}
 
 /* ---- start and stop ------------------------------------------------------------------------------- */
 
 int start(void* p) {
     auto* hton = static_cast<handlerton*>(p);
-    static const teak_callbacks callbacks{log_message, is_killed, teak::report_wait, teak::reports_made,
-                                          wait_begin,  wait_end,  teak::tell_person, teak::tell_key};
+    static const teak_callbacks callbacks{log_message,        is_killed,  teak::report_wait,
+                                          teak::reports_made, wait_begin, wait_end,
+                                          teak::tell_person,  show_wait,  teak::tell_key};
     std::string home = data_home_dir && *data_home_dir ? data_home_dir : "#teak";
     if (home.compare(0, 2, "./") == 0) home.erase(0, 2);
     if (home[0] != '/') {
@@ -513,6 +547,7 @@ maria_declare_plugin(teak){MYSQL_STORAGE_ENGINE_PLUGIN,
                  teak::init_deadlocks_table),
     table_plugin("TEAK_LOCK_WAITS", "Transactions that wait for locks of Teak, and who is in their way",
                  &teak::lock_waits_descriptor, teak::init_lock_waits_table),
+    table_plugin("TEAK_LOCKS", "Locks of Teak that are held", &teak::locks_descriptor, teak::init_locks_table),
     table_plugin("TEAK_SNAPSHOTS", "Open snapshots of Teak and what is kept for each", &teak::snapshots_descriptor,
                  teak::init_snapshots_table),
     table_plugin("TEAK_TRX", "Open transactions of Teak, and those that are prepared", &teak::trx_descriptor,

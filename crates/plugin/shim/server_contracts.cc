@@ -166,6 +166,16 @@ void reports_made() {
     if (pthread_create(&thread, nullptr, slave_deadlock_handler, nullptr) == 0) pthread_join(thread, nullptr);
 }
 
+uint64_t wanted_rows(const TABLE_LIST* table, const Item* condition) {
+    SELECT_LEX* const select = table->select_lex;
+    if (condition || !select || select->where || select->having || select->group_list.elements ||
+        select->order_list.elements || select->table_list.elements != 1 || select->with_sum_func ||
+        select->have_window_funcs() || select->options & (SELECT_DISTINCT | OPTION_FOUND_ROWS))
+        return UINT64_MAX;
+    SELECT_LEX_UNIT* const unit = select->master_unit();
+    return unit->is_unit_op() ? UINT64_MAX : unit->lim.get_select_limit();
+}
+
 sys_var* session_variable(const char* name) {
     mysql_prlock_rdlock(&LOCK_system_variables_hash);
     sys_var* variable = intern_find_sys_var(name, strlen(name));

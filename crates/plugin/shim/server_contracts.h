@@ -39,6 +39,11 @@ bool keeps_hidden_hashes(THD* thd);
    sql_table.cc asks handler::table_flags for HA_CAN_HASH_KEYS, while the table is known to the LEX alone.) */
 bool needs_hidden_hashes(THD* thd);
 
+/* How many rows of a table of information_schema the SELECT needs that it is filled for, which has this condition on
+   the table: as many as its LIMIT says if it looks at nothing else (get_schema_tables_result in sql_show.cc fills the
+   whole table before the LIMIT is looked at; SELECT_LEX_UNIT::set_limit in sql_lex.cc has it by then). */
+uint64_t wanted_rows(const TABLE_LIST* table, const Item* condition);
+
 /* ---- two engines, and the binary log --------------------------------------------------------------- */
 
 /*

@@ -58,10 +58,11 @@ struct Session {
     /* The statement that the limits of waits are of, if they are set; within one that is open it may be another, of a
        function. */
     const LEX* waits_of = nullptr;
-    bool fails_at_once = false;  /* NOWAIT */
-    bool unlocks = false;        /* rows that do not match: READ COMMITTED */
-    bool lenient = false;        /* writes may go over what was committed after the snapshot */
-    bool forgotten = false;      /* its coordinator would not know after a crash that the transaction was committed */
+    bool fails_at_once = false; /* NOWAIT */
+    bool unlocks = false;       /* rows that do not match: READ COMMITTED */
+    bool lenient = false;       /* writes may go over what was committed after the snapshot */
+    bool forgotten = false;     /* its coordinator would not know after a crash that the transaction was committed */
+    const char* state_before_wait = nullptr; /* in the process list; nullptr: it is not that of a wait */
     bool overtook = false;       /* one did, in this transaction: its snapshot's entries are compared with their rows */
     teak_pause* pause = nullptr; /* teak_pause_checkpoints is ON */
     std::vector<CascadeStep> cascade; /* that is under way */
@@ -97,6 +98,9 @@ void resume_checkpoints(THD* thd, Session* session);
 void note_pause(THD* thd, bool begins);
 /* The connections that do, for people. */
 std::string pausing();
+
+/* Of this THD; nullptr: it has used no table of Teak yet. */
+Session* existing_session(THD* thd);
 
 /* Of this THD; made if there is none. nullptr: memory is out (an error is already set). */
 Session* session_of(THD* thd);

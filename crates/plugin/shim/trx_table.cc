@@ -130,8 +130,8 @@ void tell_person(void* of, teak_person* out) {
     THD* const thd = static_cast<THD*>(of);
     mysql_mutex_lock(&thd->LOCK_thd_data);
     const Security_context& user = thd->main_security_ctx;
-    out->user_len = copy_name(user.priv_user, out->user);
-    out->host_len = copy_name(user.priv_host, out->host);
+    out->user_len = copy_name(c_name(user.priv_user), out->user);
+    out->host_len = copy_name(c_name(user.priv_host), out->host);
     if (const char* query = thd->query()) {
         out->query_len = std::min<size_t>(thd->query_length(), sizeof out->query);
         memcpy(out->query, query, out->query_len);

@@ -48,6 +48,9 @@ pub trait Host: Send + Sync {
         format!("{:?} to {:?}", sought.from, sought.to)
     }
 
+    /// The thread of `thd` has waited for a while, for this: until it wakes up, others may be told so.
+    fn wait_lasts(&self, _thd: Thd, _name: Option<&TreeName>, _sought: &Sought) {}
+
     /// The thread of `thd` is about to sleep.
     fn wait_begin(&self, thd: Thd);
 

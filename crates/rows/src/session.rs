@@ -3,6 +3,7 @@
 //! Invariants: there is at most one transaction; `tag.txn` names it as long as it may hold locks. A session that is
 //! dropped rolls its transaction back, unless that is prepared: then the core keeps it for `commit_by_xid`.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::host::Thd;
 use crate::outcome::{Result, Stop};
 use crate::transactions::Phase;
 use teak_core::server::{
-    Deadlock, Intention, LockOutcome, Savepoint, Table, Transaction, Tree, WaitNote, WaitWatcher,
+    Deadlock, Intention, LockOutcome, Savepoint, Sought, Table, Transaction, Tree, WaitNote, WaitWatcher,
 };
 
 mod rows;
@@ -92,6 +93,11 @@ impl WaitWatcher for Waits {
     fn settles(&self) -> Option<WaitNote> {
         let person = self.engine.host.person(self.tag.thd);
         Some(Arc::new(Note { session: self.tag.id, person }))
+    }
+
+    fn lasts(&self, sought: &Sought) {
+        let mut names = self.engine.core.tree_names(&HashSet::from([sought.tree]));
+        self.engine.host.wait_lasts(self.tag.thd, names.remove(&sought.tree).as_ref(), sought);
     }
 
     fn deadlock(&self, deadlock: &Deadlock) {

@@ -1,10 +1,10 @@
 //! Which transactions there are, and how far each is: for information_schema.TEAK_TRX.
 //!
 //! Nothing is stopped for a look. A session's numbers are read between two looks at which transaction it works on, and
-//! are taken for that one if both say the same: before the session says that it works on another, it says that it works
-//! on none, and only then changes its numbers. What is known by transaction, as who waits for whom, is looked up by that
-//! number; the snapshots, which are known by session, count only for a transaction that was there before they were
-//! listed. So no row is made of two transactions.
+//! are taken for that one if both say the same: before the session says that it works on another, it says that it
+//! works on none, and only then changes its numbers. What is known by transaction, as who waits for whom, is looked up
+//! by that number; the snapshots, which are known by session, count only for a transaction that was there before they
+//! were listed. So no row is made of two transactions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{fence, Ordering};

@@ -300,8 +300,9 @@ fn still_there(waiters: &Waiters, shared: &LockTables, step: &Step, start: TxnId
 #[cfg(test)]
 mod tests {
     use super::super::tests::{asks, owner, try_lock, until_waiting, waits_for, LONG};
-    use super::super::LockManager;
+    use super::super::{LockManager, LockOwner};
     use super::*;
+    use crate::types::WaitWatcher;
     use crate::LockMode::{Exclusive, Shared};
     use crate::WaitRequest;
     use std::ops::Bound;
@@ -324,5 +325,79 @@ mod tests {
         drop(a);
         b.join().unwrap().1.unwrap();
         c.join().unwrap().1.unwrap();
+    }
+
+    /// Keeps the deadlocks that the waits of one transaction have closed.
+    #[derive(Clone)]
+    struct Kept(TxnId, Arc<Mutex<Vec<Deadlock>>>);
+
+    impl WaitWatcher for Kept {
+        fn settles(&self) -> Option<WaitNote> {
+            Some(Arc::new(self.0))
+        }
+        fn lasts(&self, _: &Sought) {}
+        fn deadlock(&self, deadlock: &Deadlock) {
+            self.1.lock().push(deadlock.clone());
+        }
+    }
+
+    /// Two wait for each other, of which the first came first; weights as given. The deadlock.
+    fn deadlock_of(weights: [u64; 2], preferences: [i32; 2]) -> Deadlock {
+        let manager = LockManager::new(None);
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let mut owners: Vec<_> =
+            (1..=2).map(|txn| manager.open(txn, preferences[txn as usize - 1])).collect();
+        let keys: [&[u8]; 2] = [b"a", b"b"];
+        for (owner, (key, weight)) in owners.iter_mut().zip(keys.into_iter().zip(weights)) {
+            try_lock(owner, key, Exclusive).unwrap();
+            owner.set_weight(weight);
+        }
+        let ask = |owner: LockOwner, key: &'static [u8]| {
+            let watcher = Kept(owner.txn(), kept.clone());
+            asks(owner, move |o| {
+                let wait = WaitRequest { watcher: Some(&watcher), ..WaitRequest::waiting(LONG) };
+                let result = o.lock(1, key, Exclusive, &wait);
+                o.release_all();
+                result
+            })
+        };
+        let (second, first) = (owners.pop().unwrap(), owners.pop().unwrap());
+        let first = ask(first, b"b");
+        until_waiting(&manager, 1);
+        let second = ask(second, b"a");
+        let results = [first.join().unwrap().1, second.join().unwrap().1];
+        let mut kept = kept.lock();
+        let deadlock = kept.pop().unwrap();
+        assert!(kept.is_empty());
+        for (txn, result) in (1..).zip(results) {
+            assert_eq!(matches!(result, Err(Error::Deadlock)), txn == deadlock.victim, "{txn}");
+        }
+        deadlock
+    }
+
+    #[test]
+    fn a_deadlock_is_told_with_all_who_are_in_it() {
+        let deadlock = deadlock_of([3, 3], [0, 0]);
+        let mut members = deadlock.members.clone();
+        members.sort_by_key(|member| member.txn);
+        let told: Vec<_> =
+            members.iter().map(|m| (m.txn, m.waits_for, m.weight, (*m.sought).clone())).collect();
+        assert_eq!(
+            told,
+            [(1, 2, 3, Sought::row(1, b"b", Exclusive)), (2, 1, 3, Sought::row(1, b"a", Exclusive))]
+        );
+        let note = |member: &Entangled| *member.note.clone().unwrap().downcast::<TxnId>().unwrap();
+        assert_eq!(members.iter().map(note).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn a_deadlock_says_why_its_victim_is_the_one() {
+        let why = |weights, preferences| {
+            let deadlock = deadlock_of(weights, preferences);
+            (deadlock.victim, deadlock.reason)
+        };
+        assert_eq!(why([3, 3], [0, 0]), (2, Reason::Last));
+        assert_eq!(why([2, 3], [0, 0]), (1, Reason::Weight));
+        assert_eq!(why([3, 2], [1, 0]), (1, Reason::Preference));
     }
 }

@@ -26,7 +26,7 @@ const KEPT: usize = 64;
 /// From so many locks on, those of consecutive keys are gathered into covers.
 const MANY: usize = if cfg!(test) { 4 } else { 1024 };
 /// What an entry of the table of rows takes, which is two thirds full, and its mark with the owner.
-const ENTRY_BYTES: usize = 25 * 3 / 2 + std::mem::size_of::<RowId>();
+pub const SINGLE_LOCK_BYTES: u64 = 25 * 3 / 2 + std::mem::size_of::<RowId>() as u64;
 /// After so many locks more of a tree and mode, the owner looks whether all locks take too much memory.
 const LOOK_AT_MEMORY: usize = if cfg!(test) { 8 } else { 1024 };
 
@@ -341,6 +341,11 @@ impl LockOwner {
                 Woken::Late => {
                     round = shared.time.now() + LOOK_AROUND;
                     rounds += 1;
+                    if rounds == 2 {
+                        if let Some(watcher) = wait.watcher {
+                            watcher.lasts(sought);
+                        }
+                    }
                     if rounds.is_power_of_two() {
                         self.search((rounds == 1).then_some((target, start, sought)), wait)?;
                     }
@@ -456,11 +461,10 @@ impl LockOwner {
         self.shared.presence.leave(&mut self.entered, txn);
     }
 
-    /// Row locks held, those of runs that were locked at once by a row each, and what they take, in bytes: about, as
-    /// a run takes next to nothing.
+    /// Row locks held, and those among them that are no part of a run.
     #[inline]
     pub fn figures(&self) -> (u64, u64) {
-        (self.held as u64, (self.entries * ENTRY_BYTES) as u64)
+        (self.held as u64, self.entries as u64)
     }
 
     /// Row locks held.

@@ -36,6 +36,9 @@ pub struct Callbacks {
     pub wait_end: Option<unsafe extern "C" fn(thd: *mut c_void)>,
     /// Who works for `thd`, and at what: from any thread, while it is alive. Must not call into Teak. May be NULL.
     pub person: Option<unsafe extern "C" fn(thd: *mut c_void, out: *mut RawPerson)>,
+    /// After wait_begin, on the same thread: the wait has lasted for a while, for this. Until wait_end the process list
+    /// may say so. May be NULL.
+    pub wait_lasts: Option<unsafe extern "C" fn(thd: *mut c_void, sought: *const RawSought)>,
     /// The index and the keys that are sought as people read them; from any thread. May be NULL.
     pub key_text: Option<unsafe extern "C" fn(sought: *const RawSought, out: *mut RawKeyText)>,
 }
@@ -129,6 +132,13 @@ impl Host for Callbacks {
         unsafe { key_text(&RawSought::of(name, sought), &mut *text) };
         let bytes: Vec<u8> = text.data.iter().take(text.len).map(|&c| c as u8).collect();
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn wait_lasts(&self, thd: Thd, name: Option<&TreeName>, sought: &Sought) {
+        if let Some(lasts) = self.wait_lasts {
+            // SAFETY: called on the session's own thread, whose THD is alive; what is sought lives through the call.
+            unsafe { lasts(pointer(thd), &RawSought::of(name, sought)) }
+        }
     }
 
     fn wait_begin(&self, thd: Thd) {

@@ -68,8 +68,8 @@ fn raw(deadlock: &Resolved, member: &Member) -> RawEntangled {
     }
 }
 
-/// Calls `visit` for each transaction of each deadlock that is kept, the newest first, until it returns something but 0.
-/// No latch is held meanwhile.
+/// Calls `visit` for each transaction of each deadlock that is kept, the newest first, until it returns something but
+/// 0. No latch is held meanwhile.
 #[no_mangle]
 pub extern "C" fn teak_deadlocks_report(
     handle: Option<&Arc<EngineHandle>>,

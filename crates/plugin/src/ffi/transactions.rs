@@ -86,7 +86,7 @@ fn raw(open: &OpenTransaction) -> RawTransaction {
         rows: open.rows.unwrap_or(u64::MAX),
         redo_bytes: open.figures.redo_bytes,
         row_locks: open.figures.locks,
-        lock_bytes: open.figures.lock_bytes,
+        lock_bytes: open.figures.lock_bytes(),
         pinned_bytes: open.pinned_bytes,
         waits_for,
         wait_milliseconds: milliseconds(wait),

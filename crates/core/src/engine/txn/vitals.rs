@@ -6,6 +6,7 @@
 
 use super::work::Work;
 use crate::engine::shared::Engine;
+use crate::lock::SINGLE_LOCK_BYTES;
 use crate::log::Lsn;
 use crate::types::TxnId;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +19,7 @@ use std::time::Duration;
 pub struct Vitals {
     redo: AtomicU64,
     locks: AtomicU64,
-    lock_bytes: AtomicU64,
+    single_locks: AtomicU64,
 }
 
 /// What [`Vitals`] say.
@@ -26,10 +27,17 @@ pub struct Vitals {
 pub struct Figures {
     /// Bytes that are to go to the log: those that the log has already are in [`LogUse`].
     pub redo_bytes: u64,
-    /// Row locks; some may be of rows in a run that was locked at once.
+    /// Row locks.
     pub locks: u64,
-    /// What these take, in bytes, about.
-    pub lock_bytes: u64,
+    /// Those among them that are kept one by one, and not as runs of consecutive keys.
+    pub single_locks: u64,
+}
+
+impl Figures {
+    /// What the locks take, in bytes, about: a run takes next to nothing.
+    pub fn lock_bytes(&self) -> u64 {
+        self.single_locks * SINGLE_LOCK_BYTES
+    }
 }
 
 impl Vitals {
@@ -43,14 +51,15 @@ impl Vitals {
         // Relaxed: see the type.
         self.redo.store(figures.redo_bytes, Ordering::Relaxed);
         self.locks.store(figures.locks, Ordering::Relaxed);
-        self.lock_bytes.store(figures.lock_bytes, Ordering::Relaxed);
+        self.single_locks.store(figures.single_locks, Ordering::Relaxed);
     }
 
     /// As of its last lock or statement.
     pub fn read(&self) -> Figures {
         // Relaxed: see the type.
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        Figures { redo_bytes: read(&self.redo), locks: read(&self.locks), lock_bytes: read(&self.lock_bytes) }
+        let (locks, single_locks) = (read(&self.locks), read(&self.single_locks));
+        Figures { redo_bytes: read(&self.redo), locks, single_locks }
     }
 }
 
@@ -94,8 +103,8 @@ impl Work {
     }
 
     pub(super) fn figures(&self) -> Figures {
-        let (locks, lock_bytes) = self.lock_figures();
-        Figures { redo_bytes: self.redo.len() as u64, locks, lock_bytes }
+        let (locks, single_locks) = self.lock_figures();
+        Figures { redo_bytes: self.redo.len() as u64, locks, single_locks }
     }
 }
 

@@ -204,13 +204,13 @@ impl Work {
         }
         owner.set_weight(self.weight);
         if let Some(vitals) = &self.vitals {
-            let (locks, lock_bytes) = owner.figures();
-            vitals.store(Figures { redo_bytes: self.redo.len() as u64, locks, lock_bytes });
+            let (locks, single_locks) = owner.figures();
+            vitals.store(Figures { redo_bytes: self.redo.len() as u64, locks, single_locks });
         }
         owner
     }
 
-    /// Row locks, and what they take.
+    /// Row locks, and those that are kept one by one.
     pub(super) fn lock_figures(&self) -> (u64, u64) {
         self.owner.as_ref().filter(|_| self.asked_for_locks).map_or((0, 0), LockOwner::figures)
     }
