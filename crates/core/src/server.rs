@@ -33,7 +33,9 @@
 
 pub use crate::store::BundleUse;
 
-pub use crate::lock::{Deadlock, Entangled, HeldLock, Intention, LockKind, LockOutcome, Reason, Sought};
+pub use crate::lock::{
+    Deadlock, Entangled, HeldLock, Intention, KeyBound, LockKind, LockOutcome, Reason, Sought,
+};
 pub use crate::types::{WaitNote, WaitWatcher};
 
 pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round, Wanted};

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use crate::sync::Mutex;
 
+use super::interval::KeyBound;
 use super::party::Party;
 use super::{LockTables, Target};
 use crate::types::WaitNote;
@@ -37,9 +38,9 @@ pub struct Sought {
     /// Of the keys.
     pub tree: TreeId,
     /// From this key on: a row or a new key is from it and to it.
-    pub from: Bound<Arc<[u8]>>,
+    pub from: KeyBound,
     /// To this one.
-    pub to: Bound<Arc<[u8]>>,
+    pub to: KeyBound,
     /// As what: an insert into another one's range is exclusive.
     pub mode: LockMode,
     /// It is a range, or lies in one of another's.

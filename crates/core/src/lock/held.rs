@@ -9,7 +9,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use super::cover::CoverTable;
-use super::interval::Cut;
+use super::interval::{Cut, KeyBound};
 use super::range::RangeTable;
 use super::row::RowId;
 use super::LockManager;
@@ -41,9 +41,9 @@ pub struct HeldLock {
     /// Of what.
     pub kind: LockKind,
     /// From this key on.
-    pub from: Bound<Arc<[u8]>>,
+    pub from: KeyBound,
     /// To this one.
-    pub to: Bound<Arc<[u8]>>,
+    pub to: KeyBound,
 }
 
 /// Some owner's spans of one tree and mode, after one of them.
@@ -69,7 +69,7 @@ pub(super) trait Spans {
 
 fn list<B>(
     table: &dyn Spans,
-    bounds: impl Fn(Cut, Cut) -> (Bound<Arc<[u8]>>, Bound<Arc<[u8]>>),
+    bounds: impl Fn(Cut, Cut) -> (KeyBound, KeyBound),
     visit: &mut dyn FnMut(HeldLock) -> ControlFlow<B>,
 ) -> ControlFlow<B> {
     for of in (0..table.shards()).flat_map(|shard| table.owners(shard)) {
@@ -93,7 +93,7 @@ fn list<B>(
 }
 
 /// An end of a run without the length before its key (see [`super::cover`]).
-fn unmeasured(bound: Bound<Arc<[u8]>>) -> Bound<Arc<[u8]>> {
+fn unmeasured(bound: KeyBound) -> KeyBound {
     bound.map(|key| Arc::from(key.get(4..).unwrap_or_default()))
 }
 

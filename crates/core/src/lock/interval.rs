@@ -30,6 +30,9 @@ impl Cut {
     }
 }
 
+/// An end of a range of keys.
+pub type KeyBound = Bound<Arc<[u8]>>;
+
 /// The keys between two places.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Span {
@@ -58,7 +61,7 @@ impl Span {
     }
 
     /// What [`Span::new`] was given.
-    pub(super) fn bounds(&self) -> (Bound<Arc<[u8]>>, Bound<Arc<[u8]>>) {
+    pub(super) fn bounds(&self) -> (KeyBound, KeyBound) {
         let from = match &self.from {
             Cut::At(key, false) => Bound::Included(key.clone()),
             Cut::At(key, true) => Bound::Excluded(key.clone()),

@@ -52,6 +52,7 @@ use graph::WaitGraph;
 pub use graph::{Deadlock, Entangled, Reason, Sought, Wait};
 pub use held::{HeldLock, LockKind};
 pub use intent::{Intent, Intention, Intents};
+pub use interval::KeyBound;
 pub use owner::{LockOwner, SINGLE_LOCK_BYTES};
 use party::Party;
 use presence::Presence;

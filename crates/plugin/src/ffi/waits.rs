@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::border::{Context, RawBytes, TEAK_BOUND_EXCLUDE, TEAK_BOUND_INCLUDE, TEAK_BOUND_NONE};
 use super::engine::with_engine;
 use super::status::Status;
-use teak_core::server::{Sought, TreeName};
+use teak_core::server::{KeyBound, Sought, TreeName};
 use teak_core::LockMode;
 use teak_rows::engine::EngineHandle;
 use teak_rows::lock_waits::{lock_waits, Waiting};
@@ -71,7 +71,7 @@ pub struct RawLockWait {
     pub sought: RawSought,
 }
 
-fn end(bound: &Bound<Arc<[u8]>>) -> (RawBytes, u32) {
+fn end(bound: &KeyBound) -> (RawBytes, u32) {
     match bound {
         Bound::Included(key) => (RawBytes::of(key), TEAK_BOUND_INCLUDE),
         Bound::Excluded(key) => (RawBytes::of(key), TEAK_BOUND_EXCLUDE),

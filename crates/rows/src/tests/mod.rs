@@ -5,6 +5,7 @@
 mod contention;
 mod foreign;
 mod later;
+mod listing;
 mod locks;
 mod orphans;
 mod random;
