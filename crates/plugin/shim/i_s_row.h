@@ -28,8 +28,8 @@ struct Asker : Listing {
     /* What belongs to these. */
     bool may_see(teak_bytes user, teak_bytes host) const {
         const Security_context& own = thd->main_security_ctx;
-        return sees_all ||
-               (user.len && text_of(user) == c_name(own.priv_user) && text_of(host) == c_name(own.priv_host));
+        return sees_all || ((user.len || host.len) && text_of(user) == c_name(own.priv_user) &&
+                            text_of(host) == c_name(own.priv_host));
     }
 };
 

@@ -1,7 +1,7 @@
 //! The locks that sessions hold: for information_schema.TEAK_LOCKS.
 //!
-//! Ranges and runs of consecutive keys are listed one by one, as are rows that somebody waits for. Of all other rows the
-//! core has a hash, and no key: they are counted by transaction.
+//! Ranges and runs of consecutive keys are listed one by one, as are rows that somebody waits for. Of all other rows
+//! the core has a hash, and no key: they are counted by transaction.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
