@@ -75,7 +75,7 @@ struct Look : Asker {
 void add_age(const Look& look, const teak_transaction& trx, ListedRow* row) {
     uint64_t age = trx.age_milliseconds;
     if (trx.started) age = look.now > trx.started ? (look.now - trx.started) / 1000 : 0;
-    if (!trx.started && !trx.age_milliseconds) {
+    if (!trx.started && !trx.pinned_bytes) {
         row->null();
         row->null();
         return;
