@@ -9,6 +9,7 @@
 
 #include "decimal.h"
 #include "tztime.h"
+#include <map>
 
 namespace teak {
 
@@ -214,6 +215,25 @@ class Letters {
     std::vector<std::pair<std::string, char>> letters_; /* what was noted last comes first */
 };
 
+} // namespace
+
+/* Those of each collation, once they were asked for. */
+class Alphabets {
+  public:
+    const Letters& of(const KeyPartCodec& codec) {
+        auto found = letters_.find(codec.charset->number);
+        if (found == letters_.end())
+            found =
+                letters_.emplace(codec.charset->number, Letters(codec.charset, codec.unit, codec.level[0].flags)).first;
+        return found->second;
+    }
+
+  private:
+    std::map<uint, Letters> letters_;
+};
+
+namespace {
+
 /* A description's next bytes. */
 class Reader {
   public:
@@ -263,10 +283,9 @@ std::string unescaped(const KeyPartCodec& codec, const std::string& body, size_t
     return units;
 }
 
-std::string text_of(const KeyPartCodec& codec, const std::string& body) {
+std::string text_of(const KeyPartCodec& codec, const std::string& body, const Letters& letters) {
     const size_t unit = codec.unit;
     const std::string weights = unescaped(codec, body, unit);
-    const Letters letters(codec.charset, unit, codec.level[0].flags);
     std::string text, shown;
     bool known = true;
     for (size_t at = 0; known && at + unit <= weights.size() && text.size() < kShownText; at += unit)
@@ -281,7 +300,8 @@ std::string text_of(const KeyPartCodec& codec, const std::string& body) {
 }
 
 /* A part's body, which is whole, as SQL would have it. */
-std::string value_text(const ShownPart& part, const KeyPartCodec& codec, const std::string& body, THD* thd) {
+std::string value_text(const ShownPart& part, const KeyPartCodec& codec, const std::string& body, THD* thd,
+                       Alphabets* alphabets) {
     const auto* from = reinterpret_cast<const uchar*>(body.data());
     const size_t n = body.size();
     MYSQL_TIME time{};
@@ -293,7 +313,7 @@ std::string value_text(const ShownPart& part, const KeyPartCodec& codec, const s
     case PartKind::Binary:
         return binary_text(unescaped(codec, body, 1));
     case PartKind::String:
-        return text_of(codec, body);
+        return text_of(codec, body, alphabets->of(codec));
     case PartKind::Weights: {
         std::string text = "weights ";
         add_hex(from, n, &text);
@@ -330,7 +350,7 @@ uint64_t least_size(const ShownPart& part) { return part.fixed_size ? part.fixed
 
 /* The parts that the bytes have, behind `to`; returns where they end, nullptr if they end within one. */
 const uchar* add_parts(const std::vector<ShownPart>& parts, const uchar* from, const uchar* end, THD* thd,
-                       std::vector<std::string>* to) {
+                       Alphabets* alphabets, std::vector<std::string>* to) {
     for (const ShownPart& part : parts) {
         if (from == end) break;
         const KeyPartCodec codec = codec_of(part);
@@ -343,7 +363,7 @@ const uchar* add_parts(const std::vector<ShownPart>& parts, const uchar* from, c
         if (part.nullable && body[0] == 0)
             to->push_back("NULL");
         else
-            to->push_back(value_text(part, codec, part.nullable ? body.substr(1) : body, thd));
+            to->push_back(value_text(part, codec, part.nullable ? body.substr(1) : body, thd, alphabets));
         from = behind;
     }
     return from;
@@ -377,7 +397,7 @@ void describe_keys(const OpenTable& open) {
     teak_table_describe(open.core, bytes_of(description.data(), description.size()));
 }
 
-KeyText::KeyText(teak_bytes description, uint64_t tree) {
+KeyText::KeyText(teak_bytes description, uint64_t tree) : alphabets_(std::make_unique<Alphabets>()) {
     Reader reader(description);
     if (!reader.take(MY_UUID_SIZE)) return;
     for (uint64_t number = 0; number <= tree; number++) {
@@ -404,13 +424,13 @@ KeyText::~KeyText() = default;
 bool KeyText::show(teak_bytes key, THD* thd, std::string* to) const {
     std::vector<std::string> shown;
     const uchar* const end = key.data + key.len;
-    const uchar* from = add_parts(parts_, key.data, end, thd, &shown);
+    const uchar* from = add_parts(parts_, key.data, end, thd, alphabets_.get(), &shown);
     if (!from) return false;
     /* Behind the columns of an index stands its row's key, unless the columns have it. */
     if (from < end && has_row_ids_) {
         if (end - from != static_cast<ptrdiff_t>(sizeof(uint64_t))) return false;
         shown.push_back("row " + std::to_string(big_endian(from, sizeof(uint64_t))));
-    } else if (from < end && add_parts(primary_, from, end, thd, &shown) != end)
+    } else if (from < end && add_parts(primary_, from, end, thd, alphabets_.get(), &shown) != end)
         return false;
     if (shown.empty()) return false;
     *to = "(";

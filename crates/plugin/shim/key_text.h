@@ -15,12 +15,14 @@
 #define TEAK_KEY_TEXT_H
 
 #include "key_codec.h"
+#include <memory>
 #include <string>
 
 namespace teak {
 
 class OpenTable;
 struct ShownPart;
+class Alphabets;
 
 /* Describes the keys of the table to the core, if nobody has done so who had it open with this definition. */
 void describe_keys(const OpenTable& open);
@@ -50,6 +52,7 @@ class KeyText {
     std::vector<ShownPart> parts_;
     std::vector<ShownPart> primary_;
     std::string index_;
+    std::unique_ptr<Alphabets> alphabets_;
 };
 
 } // namespace teak

@@ -37,7 +37,19 @@ ST_FIELD_INFO locks[] = {Column("TRX_ID", Show::ULonglong(), NOT_NULL),
 
 struct Look : Asker {
     uint64_t most; /* rows that the statement takes */
-    uint64_t rows;
+    uint64_t rows = 0;
+    /* Of the last lock: those of one tree follow each other. */
+    const uint8_t* description = nullptr;
+    uint64_t tree = 0;
+    std::unique_ptr<KeyText> text{};
+
+    const KeyText& text_of_keys(const teak_sought& keys) {
+        if (!text || description != keys.description.data || tree != keys.tree)
+            text = std::make_unique<KeyText>(keys.description, keys.tree);
+        description = keys.description.data;
+        tree = keys.tree;
+        return *text;
+    }
 };
 
 const char* type_of(const teak_held_lock& lock) {
@@ -70,7 +82,7 @@ int store_lock(void* context, const teak_held_lock* lock) {
         row.maybe(lock->rows);
     } else {
         add_place(lock->keys, &row);
-        const KeyText key(lock->keys.description, lock->keys.tree);
+        const KeyText& key = look.text_of_keys(lock->keys);
         row.unless_empty(key.index());
         row.maybe(std::string(lock->keys.is_exclusive ? "EXCLUSIVE" : "SHARED"));
         row.text(type_of(*lock));
@@ -83,7 +95,7 @@ int store_lock(void* context, const teak_held_lock* lock) {
 
 int fill(THD* thd, TABLE_LIST* tables, Item* condition) {
     if (!plugin.engine) return 0;
-    Look look{{{thd, tables->table}, !check_global_access(thd, PROCESS_ACL, true)}, wanted_rows(tables, condition), 0};
+    Look look{{{thd, tables->table}, !check_global_access(thd, PROCESS_ACL, true)}, wanted_rows(tables, condition)};
     if (!look.most) return 0;
     return teak_locks_report(plugin.engine, store_lock, &look) == TEAK_OK ? 0 : 1;
 }
