@@ -1,16 +1,18 @@
 #!/usr/bin/python3
 """Which transactions there are, as an administrator sees it: information_schema.TEAK_TRX."""
 
+import contextlib
 import datetime
+import random
 import sys
 import threading
 
 import pymysql
 
-from seen import Waiter, until_shown
+from seen import INTERRUPTED, Waiter, until_shown
 from kit.asking import expect, rows, wait_until
 from kit.cases import on_server
-from kit.options import parser
+from kit.options import parser, seed
 from kit.server import Server
 
 COLUMNS = ("trx_id, connection_id, state, started, age_seconds, isolation_level, snapshot_timestamp, snapshot_seconds, rows_written, row_locks, lock_memory, "
@@ -168,7 +170,55 @@ def under_change(server):
     wait_until(lambda: not listed(server), "all to end")
 
 
-TESTS = [numbers, waiting, pinned, prepared, rights, under_change]
+def readers_are_killed(server):
+    """All tables are read in loops by sessions whose statements are killed, while others wait for each other, in circles too."""
+    table(server)
+    stop, failures, choices = threading.Event(), [], random.Random(seed())
+    names = ("teak_trx", "teak_lock_waits", "teak_locks", "teak_deadlocks", "teak_snapshots")
+
+    def work(connection, source):
+        try:
+            while not stop.is_set():
+                with contextlib.suppress(pymysql.err.OperationalError):
+                    for _ in range(4):
+                        rows(connection, f"update t set v = v + 1 where id = {source.randrange(1, 9)}")
+                        rows(connection, f"select * from t where w > {source.randrange(90, 110)} for update")
+                    rows(connection, "commit")
+        except Exception as error:  # pylint: disable=broad-except
+            failures.append(error)
+
+    def read(connection, source):
+        seen = 0
+        try:
+            while not stop.is_set():
+                try:
+                    seen += len(rows(connection, f"select * from information_schema.{source.choice(names)}"))
+                except pymysql.err.OperationalError as error:
+                    if error.args[0] != INTERRUPTED:
+                        raise
+            assert seen > 10, seen
+        except Exception as error:  # pylint: disable=broad-except
+            failures.append(error)
+
+    workers, readers = ([server.connect() for _ in range(count)] for count in (6, 3))
+    threads = [threading.Thread(target=action, args=(connection, random.Random(choices.random())))
+               for action, connections in ((work, workers), (read, readers)) for connection in connections]
+    for thread in threads:
+        thread.start()
+    for _ in range(1000):
+        with contextlib.suppress(pymysql.err.OperationalError):
+            server.query(f"kill query {choices.choice(readers + workers).thread_id()}")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    expect(failures, [], "failures")
+    for connection in workers + readers:
+        connection.close()
+    wait_until(lambda: not listed(server), "all to end")
+    expect(server.query("select count(*) from information_schema.teak_locks")[0][0], 0, "locks")
+
+
+TESTS = [numbers, waiting, pinned, prepared, rights, under_change, readers_are_killed]
 
 
 def main():
