@@ -2,7 +2,7 @@
   information_schema.TEAK_LOCK_WAITS: a row for each transaction that waits for a lock and each that is in its way.
 
   The plugin lives in the engine's library but not by its grace: it may be asked before the engine is there, or after it
-  could not start. Then the table is empty. As with the process list, other people's sessions are shown only to those
+  could not start. Then the table is empty. As with the process list, other people's waits are shown only to those
   who have the PROCESS privilege.
 */
 #include "lock_waits_table.h"
@@ -42,12 +42,13 @@ ST_FIELD_INFO waits[] = {Column("WAITING_CONNECTION_ID", Show::ULonglong(), NOT_
 
 /* One row; 1 ends the listing. */
 int store_wait(void* context, const teak_lock_wait* wait) {
-    const auto* output = static_cast<const Listing*>(context);
-    ListedRow row(output->table);
+    const auto& asker = *static_cast<const Asker*>(context);
+    if (!asker.may_see(wait->user, wait->host)) return 0;
+    ListedRow row(asker.table);
     row.number(wait->waiter);
     row.number(wait->waiter_txn);
     row.seconds(wait->milliseconds);
-    add_sought(wait->sought, output->thd, &row);
+    add_sought(wait->sought, asker.thd, &row);
     row.unless_zero(wait->holder);
     row.number(wait->holder_txn);
     row.unless_zero(wait->root);
@@ -57,13 +58,13 @@ int store_wait(void* context, const teak_lock_wait* wait) {
         row.maybe("KILL " + std::to_string(wait->root));
     else
         row.null();
-    return schema_table_store_record(output->thd, output->table) || thd_killed(output->thd);
+    return schema_table_store_record(asker.thd, asker.table) || thd_killed(asker.thd);
 }
 
 int fill(THD* thd, TABLE_LIST* tables, Item*) {
-    if (!plugin.engine || check_global_access(thd, PROCESS_ACL, true)) return 0;
-    Listing output{thd, tables->table};
-    return teak_lock_waits_report(plugin.engine, store_wait, &output) == TEAK_OK ? 0 : 1;
+    if (!plugin.engine) return 0;
+    Asker asker{{thd, tables->table}, !check_global_access(thd, PROCESS_ACL, true)};
+    return teak_lock_waits_report(plugin.engine, store_wait, &asker) == TEAK_OK ? 0 : 1;
 }
 
 } // namespace

@@ -1,8 +1,11 @@
 //! Who waits for whom, with the sessions that they are, and at whom each chain of waits ends: for
 //! information_schema.TEAK_LOCK_WAITS and SHOW ENGINE TEAK STATUS.
 
-use crate::engine::EngineHandle;
+use crate::engine::{EngineHandle, SessionTag};
+use crate::host::Person;
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use teak_core::server::LockWait;
 use teak_core::TxnId;
 
@@ -13,6 +16,8 @@ pub struct Waiting {
     pub wait: LockWait,
     /// The waiter's number in the process list; 0 if it is gone.
     pub waiter: u64,
+    /// Who works for it.
+    pub person: Person,
     /// The holder's; 0: none works on the transaction, which is prepared.
     pub holder: u64,
     /// Who waits for nobody, and whom the holder waits for in the end: itself, if it does not wait.
@@ -26,8 +31,13 @@ pub struct Waiting {
 /// All waits that have lasted for a while (milliseconds), those of one waiter one behind the other.
 pub fn lock_waits(engine: &EngineHandle) -> Vec<Waiting> {
     let waits = engine.core.lock_waits();
-    let sessions: HashMap<TxnId, u64> = engine.open_transactions().into_iter().collect();
-    let session = |txn: TxnId| sessions.get(&txn).copied().unwrap_or(0);
+    let open = |(number, tag): (u64, Arc<SessionTag>)| (tag.txn.load(Ordering::SeqCst), (number, tag.id));
+    let sessions: HashMap<TxnId, (u64, u64)> = match waits.is_empty() {
+        true => HashMap::new(),
+        false => engine.all_sessions().into_iter().map(open).collect(),
+    };
+    let session = |txn: TxnId| sessions.get(&txn).map_or(0, |(_, id)| *id);
+    let person = |txn: TxnId| sessions.get(&txn).and_then(|(number, _)| engine.person(*number));
     let edges: Vec<(TxnId, TxnId)> = waits.iter().map(|wait| (wait.waiter, wait.holder)).collect();
     let roots = roots(&edges);
     let mut behind: HashMap<TxnId, u64> = HashMap::new();
@@ -38,6 +48,7 @@ pub fn lock_waits(engine: &EngineHandle) -> Vec<Waiting> {
         let root = roots.get(&wait.holder).copied().unwrap_or(wait.holder);
         Waiting {
             waiter: session(wait.waiter),
+            person: person(wait.waiter).unwrap_or_default(),
             holder: session(wait.holder),
             root,
             root_session: session(root),

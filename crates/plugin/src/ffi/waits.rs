@@ -59,6 +59,9 @@ pub struct RawLockWait {
     pub waiter_txn: u64,
     /// Its number in the process list; 0: it is gone.
     pub waiter: u64,
+    /// Who works for it.
+    pub user: RawBytes,
+    pub host: RawBytes,
     pub holder_txn: u64,
     /// 0: nobody works on the transaction, which is prepared.
     pub holder: u64,
@@ -84,6 +87,8 @@ fn raw(waiting: &Waiting) -> RawLockWait {
     RawLockWait {
         waiter_txn: wait.waiter,
         waiter: waiting.waiter,
+        user: RawBytes::of(&waiting.person.user),
+        host: RawBytes::of(&waiting.person.host),
         holder_txn: wait.holder,
         holder: waiting.holder,
         root_txn: waiting.root,
