@@ -43,6 +43,8 @@ def numbers(server):
     table(server)
     session = Waiter(server, "select * from t where id = 1", "update t set v = 1 where id < 4", "delete from t where id = 4",
                      "insert into t values (1000, 0, 0, null)")
+    # The server has sent the answer a moment before it forgets the statement.
+    wait_until(lambda: of(server, session)["query"] is None, "the end of the statement")
     found = of(server, session)
     expect([found[name] for name in ("state", "isolation_level", "rows_written", "query", "xid", "waits_for_trx_id", "wait_seconds", "log_bytes_pinned")],
            ["RUNNING", "REPEATABLE READ", 5, None, None, None, None, 0], "a transaction")
