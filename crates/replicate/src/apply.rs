@@ -1,13 +1,15 @@
 //! Applies the steps of a log in the target: transactions with their rows, statements that change definitions.
-//! `copied.rs` has what that has to do with tables that are being copied, `conflicts.rs` what becomes of rows that do
+//! `apart.rs` has what workers do of that, `copied.rs` what that has to do with tables that are being copied, `conflicts.rs` what becomes of rows that do
 //! not fit.
 
+mod apart;
 mod conflicts;
 mod copied;
 mod routed;
 
-use crate::configuration::SourcePlan;
+use crate::configuration::{SourcePlan, TargetPlan};
 use crate::copying::{self, Copying, Part};
+use crate::crew::{Crew, JOINED};
 use crate::events::{Gathered, TooLong};
 use crate::failure::Failure;
 use crate::position::{Gtid, Position};
@@ -17,6 +19,8 @@ use crate::sides::LogPlace;
 use crate::statement::{Definition, Repeat};
 use crate::steps::{self, Step, Steps};
 use crate::target::{Intent, Place, Target};
+use crate::touched::Keys;
+use apart::{Gathering, Tending};
 use conflicts::OneRow;
 use std::collections::BTreeMap;
 use teak_binlog::{Body, Change, Decoder, Event, Limits, Query, Rows, HEADER_BYTES};
@@ -24,8 +28,6 @@ use teak_client::Error;
 use teak_console::{terminal, Status};
 use teak_sql::quoting::quoted_name;
 
-/// So many transactions of the source are one in the target at most, while more are there.
-const JOINED: u32 = 200;
 /// What a server says of a BINLOG statement that fails for a reason that is no row.
 const UNKNOWN: u16 = 1105;
 /// And where it says more.
@@ -65,6 +67,8 @@ pub struct Received<'e, 'a> {
 /// Applies one source's log.
 pub struct Applier<'p> {
     source: &'p SourcePlan,
+    /// What workers connect to.
+    plan: &'p TargetPlan,
     progress: &'p Progress,
     target: Target<'p>,
     /// With what is not committed yet.
@@ -78,6 +82,12 @@ pub struct Applier<'p> {
     gtid: Option<Gtid>,
     /// Somebody wants it passed over.
     is_skipped: bool,
+    /// It is done already, by a worker of a former program.
+    is_above: bool,
+    /// What it does, if a worker is to do it.
+    gathering: Option<Gathering>,
+    crew: Option<Crew>,
+    keys: Keys,
     /// The XA transaction that it prepares, and how many of its statements were kept.
     prepared: Option<(String, u32)>,
     /// Transactions of the source that are whole and not committed here.
@@ -102,7 +112,7 @@ pub struct Applier<'p> {
 impl<'p> Applier<'p> {
     /// From a position on, which the target has.
     pub fn new(
-        source: &'p SourcePlan,
+        (source, plan): (&'p SourcePlan, &'p TargetPlan),
         progress: &'p Progress,
         target: Target<'p>,
         position: Position,
@@ -112,6 +122,7 @@ impl<'p> Applier<'p> {
         let gathered = Gathered::new(target.longest_packet());
         Applier {
             source,
+            plan,
             progress,
             target,
             position,
@@ -121,6 +132,10 @@ impl<'p> Applier<'p> {
             care,
             gtid: None,
             is_skipped: false,
+            is_above: false,
+            gathering: None,
+            crew: None,
+            keys: Keys::default(),
             prepared: None,
             joined: 0,
             last: None,
@@ -161,6 +176,8 @@ impl<'p> Applier<'p> {
 
     /// Nothing more has come: what was joined is committed, unless a transaction is open at the source.
     pub fn nothing_waits(&mut self) -> Result<(), Failure> {
+        self.tend(Tending::AllCame)?;
+        self.note_idle()?;
         match self.gtid {
             None => self.commit(),
             Some(_) => Ok(()),
@@ -180,14 +197,23 @@ impl<'p> Applier<'p> {
             Step::Completed { xid, .. } => self.target.give_up(&xid)?,
             _ => (),
         }
-        self.target.has_skipped(&self.gtid())?;
-        self.progress.skipped.add(1);
+        if self.is_above {
+            self.target.is_not_above(&self.gtid());
+        } else {
+            self.target.has_skipped(&self.gtid())?;
+            self.progress.skipped.add(1);
+        }
         self.end(sent)
+    }
+
+    /// Nothing of the transaction that is open is applied.
+    fn is_passed_over(&self) -> bool {
+        self.is_skipped || self.is_above
     }
 
     fn event(&mut self, sent: &Received<'_, '_>) -> Result<(), Failure> {
         let begins = matches!(sent.event.body, Body::MariaDbGtid(_) | Body::MySqlGtid(_));
-        if self.is_skipped && !begins {
+        if self.is_passed_over() && !begins {
             return self.skipped(sent);
         }
         let step = self.steps.of(sent.event);
@@ -203,7 +229,7 @@ impl<'p> Applier<'p> {
             Step::Nothing => Ok(()),
             Step::Begin { gtid, prepares } => {
                 self.begin(gtid)?;
-                let prepares = prepares.filter(|_| !self.is_skipped);
+                let prepares = prepares.filter(|_| !self.is_passed_over());
                 prepares.map_or(Ok(()), |xid| self.prepare(xid))
             }
             Step::Prepares(xid) => self.prepare(xid),
@@ -252,7 +278,7 @@ impl<'p> Applier<'p> {
     }
 
     fn begin(&mut self, gtid: Gtid) -> Result<(), Failure> {
-        if self.gtid.is_some() {
+        if self.gtid.is_some() && self.gathering.take().is_none() {
             // The source died in the midst of it.
             if self.joined > 0 {
                 return Err(Failure::Unclear(format!("{} has no end in the source's log", self.gtid())));
@@ -267,12 +293,14 @@ impl<'p> Applier<'p> {
         self.gathered.clear();
         self.conflicts = 0;
         self.prepared = None;
-        self.is_skipped = self.target.skips(&gtid.to_string());
+        let name = gtid.to_string();
+        self.is_above = self.target.is_above(&name);
+        self.is_skipped = !self.is_above && self.target.skips(&name);
         self.gtid = Some(gtid);
         if self.is_skipped {
-            self.say(&format!("{} is skipped, as teak_replicate.skip has it", self.gtid()));
+            self.say(&format!("{name} is skipped, as teak_replicate.skip has it"));
         }
-        Ok(())
+        self.begin_apart()
     }
 
     fn rows(&mut self, sent: &Received<'_, '_>, rows: &Rows<'_>) -> Result<(), Failure> {
@@ -283,6 +311,9 @@ impl<'p> Applier<'p> {
         let widened = widened.transpose().map_err(|error| self.stop(error.to_string()))?;
         let rows = widened.as_ref().unwrap_or(rows);
         if routes.follows_table(table.database.as_bytes(), table.name.as_bytes()) {
+            if self.gathering.is_some() {
+                self.touch(&routes.names_of(&table.database, &table.name), rows)?;
+            }
             let part = match self.copying.is_done() {
                 true => None,
                 false => {
@@ -341,6 +372,7 @@ impl<'p> Applier<'p> {
     }
 
     fn add(&mut self, statement: Vec<u8>) -> Result<(), Failure> {
+        let Some(statement) = self.gather(statement)? else { return Ok(()) };
         let added = match &mut self.prepared {
             None => self.target.add(statement),
             Some((xid, parts)) => {
@@ -358,6 +390,7 @@ impl<'p> Applier<'p> {
 
     /// What comes is of an XA transaction: it is kept in the target, and carried out when that is committed.
     fn prepare(&mut self, xid: String) -> Result<(), Failure> {
+        self.alone()?;
         // One of this name that was not completed in the log is gone at the source all the same.
         self.target.give_up(&xid)?;
         // That it was prepared, even if it did nothing.
@@ -368,6 +401,7 @@ impl<'p> Applier<'p> {
 
     /// An XA transaction that was prepared is committed, or rolled back.
     fn complete(&mut self, xid: &str, is_commit: bool) -> Result<(), Failure> {
+        self.alone()?;
         let kept = self.target.kept(xid)?;
         if is_commit && kept == 0 {
             return Err(self.stop(format!("XA COMMIT {xid}: it was prepared before this source was begun")));
@@ -381,7 +415,10 @@ impl<'p> Applier<'p> {
 
     /// The source's transaction is at its end.
     fn end(&mut self, sent: &Received<'_, '_>) -> Result<(), Failure> {
-        (self.prepared, self.is_skipped) = (None, false);
+        if self.hand_over(sent)? {
+            return Ok(());
+        }
+        (self.prepared, self.is_skipped, self.is_above) = (None, false, false);
         self.tell_conflicts();
         let noted = self.target.intent().is_some_and(|intent| intent.gtid == self.gtid());
         if let Some(gtid) = self.gtid.take() {
@@ -393,7 +430,7 @@ impl<'p> Applier<'p> {
         let (file, time) = (sent.file.to_string(), sent.event.header.time);
         self.ended = Some((file.clone(), sent.end));
         self.last = Some(Place { file, position: sent.end, time });
-        if self.joined >= JOINED || self.care == Care::Each || noted {
+        if self.joined >= JOINED as u32 || self.care == Care::Each || noted {
             self.commit()?;
         }
         Ok(())
@@ -408,7 +445,7 @@ impl<'p> Applier<'p> {
         self.committed += joined;
         self.since_conflict += joined;
         // What could not be applied at once was behind the position, no further than so many.
-        if self.since_conflict >= u64::from(JOINED) {
+        if self.since_conflict >= JOINED as u64 {
             self.care = Care::Usual;
         }
         Ok(())
@@ -427,6 +464,7 @@ impl<'p> Applier<'p> {
         }
         let gtid = self.gtid();
         // Transactions before it are whole, and rows of its own come behind it.
+        self.alone()?;
         self.commit()?;
         if self.target.is_open() {
             return Err(
@@ -490,6 +528,7 @@ impl<'p> Applier<'p> {
         let database = self.source.routes.name_of(database);
         let with_mark = definition.repeat == Repeat::ByMark;
         let marked = with_mark.then(|| [text, &self.target.renaming_of_mark()].concat());
+        self.keys.forget();
         let done = self.target.define(&session, database, needs_database, marked.as_deref().unwrap_or(text));
         let was_done = attempt == Attempt::Repeated && definition.repeat == Repeat::Harmless;
         match done {

@@ -2,6 +2,7 @@
 
 use crate::part::TableKeys;
 use crate::routes::{Routes, TablePattern};
+use crate::schedule::CommitOrder;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,6 +18,8 @@ const DEFAULT_PORT: u16 = 3306;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A table is named by it, with two letters more.
 const LONGEST_NAME: usize = 62;
+/// So many workers a source has at most.
+const MOST_WORKERS: usize = 64;
 
 /// What the configuration says.
 #[derive(Debug)]
@@ -75,6 +78,10 @@ pub struct SourcePlan {
     pub routes: Routes,
     /// What becomes of rows that do not fit.
     pub on_conflict: OnConflict,
+    /// So many connections apply its transactions.
+    pub workers: usize,
+    /// In which order these commit.
+    pub commit_order: CommitOrder,
     /// Where in the file it is.
     pub lines: SourceLines,
 }
@@ -211,6 +218,8 @@ macro_rules! server_keys {
 server_keys! {
     struct TargetKeys {
         engine: Option<Spanned<String>>,
+        workers: Option<Spanned<usize>>,
+        commit_order: Option<bool>,
     }
 }
 
@@ -222,6 +231,8 @@ server_keys! {
         databases: Option<Vec<Spanned<String>>>,
         rename_databases: Option<Spanned<BTreeMap<String, String>>>,
         on_conflict: Option<OnConflict>,
+        workers: Option<Spanned<usize>>,
+        commit_order: Option<bool>,
         tables: Option<Vec<Spanned<String>>>,
         exclude_tables: Option<Vec<Spanned<String>>>,
         rename_tables: Option<Spanned<BTreeMap<String, TableKeys>>>,
@@ -263,12 +274,14 @@ impl Configuration {
         if keys.source.is_empty() {
             wrong.push(lines.wrong(at.clone(), "there is no [[source]]"));
         }
+        let of_all =
+            OfAll::read(keys.target.get_ref(), &lines).map_err(|why| wrong.push(why)).unwrap_or_default();
         let target = target(keys.target.into_inner(), &lines, at).map_err(|why| wrong.push(why)).ok();
         let mut sources: Vec<SourcePlan> = Vec::new();
         for source in keys.source {
             let (at, name) = (source.span(), source.get_ref().name.span());
             let renamed = source.get_ref().rename_tables.as_ref().map(Spanned::span);
-            match self::source(source.into_inner(), &lines, at) {
+            match self::source(source.into_inner(), &lines, at, of_all) {
                 Err(why) => wrong.push(why),
                 Ok(source) => {
                     if let Some(why) = sources.iter().find_map(|other| source.clash(other)) {
@@ -291,6 +304,28 @@ impl Configuration {
             }
             _ => Err(Wrong(wrong)),
         }
+    }
+}
+
+/// What the target's table says for all sources that do not say it.
+#[derive(Debug, Clone, Copy, Default)]
+struct OfAll {
+    workers: Option<usize>,
+    keeps_order: Option<bool>,
+}
+
+impl OfAll {
+    fn read(keys: &TargetKeys, lines: &Lines<'_>) -> Result<OfAll, String> {
+        Ok(OfAll { workers: workers(keys.workers.as_ref(), lines)?, keeps_order: keys.commit_order })
+    }
+}
+
+fn workers(key: Option<&Spanned<usize>>, lines: &Lines<'_>) -> Result<Option<usize>, String> {
+    match key {
+        Some(number) if !(1..=MOST_WORKERS).contains(number.get_ref()) => {
+            Err(lines.wrong(number.span(), format!("workers is a number from 1 to {MOST_WORKERS}")))
+        }
+        number => Ok(number.map(|number| *number.get_ref())),
     }
 }
 
@@ -325,7 +360,12 @@ fn target(keys: TargetKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<Targe
     Ok(TargetPlan { settings, engine, line })
 }
 
-fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<SourcePlan, String> {
+fn source(
+    keys: SourceKeys,
+    lines: &Lines<'_>,
+    at: Range<usize>,
+    of_all: OfAll,
+) -> Result<SourcePlan, String> {
     let settings = keys.settings();
     let name_at = keys.name.span();
     let name = keys.name.into_inner();
@@ -364,7 +404,22 @@ fn source(keys: SourceKeys, lines: &Lines<'_>, at: Range<usize>) -> Result<Sourc
         }
     }
     let on_conflict = keys.on_conflict.unwrap_or_default();
-    Ok(SourcePlan { name, settings, start, server_id, routes, on_conflict, lines: places })
+    let workers = workers(keys.workers.as_ref(), lines)?.or(of_all.workers).unwrap_or(1);
+    let commit_order = match keys.commit_order.or(of_all.keeps_order) {
+        None | Some(true) => CommitOrder::Kept,
+        Some(false) => CommitOrder::Free,
+    };
+    Ok(SourcePlan {
+        name,
+        settings,
+        start,
+        server_id,
+        routes,
+        on_conflict,
+        workers,
+        commit_order,
+        lines: places,
+    })
 }
 
 fn table_patterns(texts: Vec<Spanned<String>>, lines: &Lines<'_>) -> Result<Vec<TablePattern>, String> {
@@ -471,6 +526,22 @@ mod tests {
     }
 
     #[test]
+    fn workers_are_those_of_the_source_or_of_all() {
+        let all = "workers = 4\ncommit_order = false\n";
+        for (of_all, own, wanted) in [
+            ("", "", (1, CommitOrder::Kept)),
+            (all, "", (4, CommitOrder::Free)),
+            (all, "workers = 2\n", (2, CommitOrder::Free)),
+            ("", "workers = 64\ncommit_order = false\n", (64, CommitOrder::Free)),
+            (all, "commit_order = true\n", (4, CommitOrder::Kept)),
+        ] {
+            let configuration = read(&format!("{TARGET}{of_all}{SOURCE}start = \"now\"\n{own}")).unwrap();
+            let source = &configuration.sources[0];
+            assert_eq!((source.workers, source.commit_order), wanted, "{of_all} {own}");
+        }
+    }
+
+    #[test]
     fn metrics_are_asked_for_at_an_address_or_a_socket() {
         for (listen, wanted) in [
             ("127.0.0.1:9104", Listen::Tcp(([127, 0, 0, 1], 9104).into())),
@@ -556,6 +627,8 @@ mod tests {
                 "r.toml:10: unknown variant `ignore`, expected one of `stop`, `skip`, `overwrite`",
             ),
             (format!("{TARGET}{SOURCE}{now}server_id = 0\n"), "r.toml:10: server_id is 0"),
+            (format!("{TARGET}{SOURCE}{now}workers = 0\n"), "r.toml:10: workers is a number from 1 to 64"),
+            (format!("{TARGET}workers = 65\n{SOURCE}{now}"), "r.toml:4: workers is a number from 1 to 64"),
             (format!("{TARGET}engine = \"x'y\"\n{SOURCE}{now}"), "r.toml:4: engine is not"),
             (format!("{TARGET}{SOURCE}{now}tls = false\ntls_ca = \"/x\"\n"), "r.toml:4: tls is false"),
             (

@@ -3,6 +3,7 @@
 //! condition that the count is the one that he knows: so what was asked for holds from the moment that it is committed
 //! on, outlives whatever is killed, and needs nobody who listens.
 
+use crate::above;
 use crate::configuration::{Configuration, SourcePlan};
 use crate::failure::Failure;
 use crate::position::{Gtid, Position};
@@ -219,12 +220,21 @@ fn begin(target: &mut Connection, source: &str, request: Asking) -> Result<State
         Asking::Pause => Wish::Pause,
         Asking::Resume => Wish::Follow,
     };
-    let update = format!(
-        "UPDATE teak_replicate.position SET wanted = '{}', asked = asked + 1, applied = applied WHERE source = '{source}'",
-        wanted.name()
-    );
-    target.execute(update)?;
+    target.execute("BEGIN")?;
+    let counted = count_up(target, source, &format!("wanted = '{}', ", wanted.name()));
+    target.execute(if counted.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    counted?;
     Ok(state)
+}
+
+/// Counts that somebody wants something: with its commit neither who applies the source nor any of his workers commits
+/// anything more before he knows. `set`: what else changes in the row.
+fn count_up(target: &mut Connection, source: &str, set: &str) -> Result<(), Error> {
+    // Workers have their rows in this order, too.
+    target.execute(format!(
+        "UPDATE teak_replicate.position SET {set}asked = asked + 1, applied = applied WHERE source = '{source}'"
+    ))?;
+    above::end_generation(target, source)
 }
 
 /// Waits until it is so, and says how it is.
@@ -320,7 +330,9 @@ pub fn skip(
             return Err(ControlError::OtherFamily { source_name, gtid, position });
         }
     };
-    if position.has(&gtid) {
+    // Behind what workers commit just now.
+    let above = above::read(&mut target, source, "FOR UPDATE")?;
+    if position.has(&gtid) || above.done.contains(&gtid.to_string()) {
         let (source_name, gtid, position) = what();
         return Err(ControlError::Applied { source_name, gtid, position });
     }
@@ -334,9 +346,7 @@ pub fn skip(
             target.execute(format!(
                 "INSERT INTO teak_replicate.skip (source, gtid) VALUES ('{source}', '{gtid}')"
             ))?;
-            target.execute(format!(
-                "UPDATE teak_replicate.position SET asked = asked + 1, applied = applied WHERE source = '{source}'"
-            ))?;
+            count_up(&mut target, source, "")?;
             let noted =
                 format!("SELECT 1 FROM teak_replicate.ddl WHERE source = '{source}' AND gtid = '{gtid}'");
             let has_begun = target.value(noted)?.is_some();

@@ -23,6 +23,8 @@ use teak_console::{signals, terminal, Status};
 
 /// How often a wait looks whether the program is to end.
 const TICK: Duration = Duration::from_millis(200);
+/// While workers are at work, and the source sends nothing, it is looked so often whether it does.
+const GLANCE: Duration = Duration::from_millis(2);
 /// A source of which nothing comes for so long, not even that it has nothing, is gone.
 const SILENCE: Duration = HEARTBEAT.saturating_mul(3);
 /// How often the target is asked whether somebody wants something else.
@@ -167,6 +169,10 @@ impl<'p> Follower<'p> {
         if !self.obey(&mut target)? {
             return Ok(());
         }
+        target.take_over(self.source.workers)?;
+        if target.wanted().0 != Wish::Follow {
+            return Err(Failure::Asked);
+        }
         let mut known = self.ask()?;
         let text = match target.position() {
             Some(text) => text.to_string(),
@@ -194,7 +200,8 @@ impl<'p> Follower<'p> {
         self.progress.connections.add(1);
         self.say_once(&format!("follows from {position} on"));
         let copying = Copying::read(&mut target)?;
-        let mut applier = Applier::new(self.source, self.progress, target, position, self.care, copying);
+        let mut applier =
+            Applier::new((self.source, self.target), self.progress, target, position, self.care, copying);
         let copier = match applier.copying().is_done() {
             true => None,
             false => Some(Copier::begin(self.workers, self.target, &mut known.connection, &mut applier)?),
@@ -235,6 +242,9 @@ impl<'p> Follower<'p> {
             if !dump.connection().wait(Duration::ZERO).map_err(of_source)? {
                 applier.nothing_waits()?;
                 self.note_progress(applier);
+                if applier.waits_for_workers(GLANCE)? {
+                    continue;
+                }
                 if !dump.connection().wait(TICK).map_err(of_source)? {
                     self.progress.has(applier.is_between());
                     if heard.elapsed() > SILENCE {
@@ -264,7 +274,7 @@ impl<'p> Follower<'p> {
             self.note_progress(applier);
             heard = Instant::now();
         }
-        Ok(())
+        applier.end_in_order()
     }
 
     /// What could not be applied at once was, one by one: others can go at once again, with the next connection.

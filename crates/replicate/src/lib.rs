@@ -35,6 +35,7 @@
 #![deny(missing_docs, unnameable_types)]
 #![forbid(unsafe_code)]
 
+mod above;
 mod apply;
 mod check;
 mod chunk_reader;
@@ -47,6 +48,7 @@ mod copier;
 mod copy_plan;
 mod copy_worker;
 mod copying;
+mod crew;
 mod dump;
 mod events;
 mod failure;
@@ -60,6 +62,7 @@ mod progress;
 mod repair;
 mod requirements;
 mod routes;
+mod schedule;
 mod schema;
 mod sent_rows;
 mod service;
@@ -70,7 +73,9 @@ mod status;
 mod steps;
 mod tables;
 mod target;
+mod touched;
 mod verify;
+mod worker;
 
 pub use check::CheckError;
 pub use configuration::{Listen, Wrong};

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! teak_replicate.position   a row for each source: how far it was applied
+//! teak_replicate.worker     rows for the workers of a source: what they did above its position
 //! teak_replicate.ddl        a row for a statement that changes definitions, from before it begins until its end is known
 //! teak_replicate.skip       a row for each transaction that somebody wants passed over, or that was
 //! teak_replicate.conflict   a row for each row that did not fit and was skipped
@@ -22,9 +23,15 @@ macro_rules! asked {
          COMMENT 'counts how often; nothing is committed without this number'"
     };
 }
+macro_rules! mark {
+    () => {
+        "mark BIGINT UNSIGNED NOT NULL DEFAULT 0 \
+         COMMENT 'of those that teak_replicate.worker numbers the last one that is part of gtid'"
+    };
+}
 
 /// What makes them, each if it is not there.
-pub const STATEMENTS: [&str; 7] = [
+pub const STATEMENTS: [&str; 8] = [
     "CREATE DATABASE IF NOT EXISTS teak_replicate",
     concat!(
         "CREATE TABLE IF NOT EXISTS teak_replicate.position (
@@ -39,6 +46,8 @@ pub const STATEMENTS: [&str; 7] = [
         wanted!(),
         ", ",
         asked!(),
+        ", ",
+        mark!(),
         ") COMMENT 'teak replicate: how far each source was applied'"
     ),
     "CREATE TABLE IF NOT EXISTS teak_replicate.skip (
@@ -83,18 +92,29 @@ pub const STATEMENTS: [&str; 7] = [
         statement LONGTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'what would have applied it, and can',
         noted TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
     ) COMMENT 'teak replicate: rows that did not fit, and were skipped'",
+    "CREATE TABLE IF NOT EXISTS teak_replicate.worker (
+        source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+        worker SMALLINT UNSIGNED NOT NULL COMMENT '0: what former programs left',
+        generation BIGINT UNSIGNED NOT NULL COMMENT 'nothing is committed without this number',
+        done LONGTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL
+            COMMENT 'transactions, numbered: those above the mark of the position are done',
+        commits BIGINT UNSIGNED NOT NULL DEFAULT 0,
+        PRIMARY KEY (source, worker)
+    ) COMMENT 'teak replicate: what the workers of a source did above its position'",
 ];
 
-/// What the table of positions had not in builds before `pause` was there.
+/// What the table of positions had not in builds before `pause`, or workers, were there.
 pub const ADDED: &str = concat!(
     "ALTER TABLE teak_replicate.position ADD COLUMN IF NOT EXISTS ",
     wanted!(),
     ", ADD COLUMN IF NOT EXISTS ",
-    asked!()
+    asked!(),
+    ", ADD COLUMN IF NOT EXISTS ",
+    mark!()
 );
 /// Asks whether it has it.
 pub const HAS_ADDED: &str = "SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'teak_replicate'
-    AND TABLE_NAME = 'position' AND COLUMN_NAME = 'asked'";
+    AND TABLE_NAME = 'position' AND COLUMN_NAME = 'mark'";
 
 /// Asks whether what a statement of the schema makes is there.
 pub fn exists(statement: &str) -> String {
@@ -124,7 +144,7 @@ mod tests {
             exists(STATEMENTS[0])
         );
         for (statement, table) in
-            STATEMENTS[1..].iter().zip(["position", "skip", "ddl", "xa", "copy", "conflict"])
+            STATEMENTS[1..].iter().zip(["position", "skip", "ddl", "xa", "copy", "conflict", "worker"])
         {
             let asked = exists(statement);
             assert!(asked.ends_with(&format!("TABLE_NAME = '{table}'")), "{asked}");

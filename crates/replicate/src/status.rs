@@ -1,6 +1,7 @@
 //! `teak replicate status`: how far each source is, as the target and the sources tell it. Whether a source is followed
 //! is told by the lock that the program holds for it in the target.
 
+use crate::above;
 use crate::configuration::{Configuration, SourcePlan};
 use crate::control::{self, Wish};
 use crate::dump::{family_of, newest};
@@ -24,6 +25,8 @@ struct Status {
     to_skip: Vec<String>,
     /// What was applied; None if it was not begun.
     gtid: Option<String>,
+    /// How many transactions are applied besides, by workers, while some before them are not.
+    done_above: usize,
     log_file: Option<String>,
     log_position: Option<u64>,
     /// When the last transaction was committed at the source, and here, in seconds of Unix time.
@@ -101,6 +104,7 @@ impl Status {
             Ok(gtid) => (Some(gtid), None),
             Err(error) => (None, Some(error.to_string())),
         };
+        let done_above = above::read(target, name, "")?.done.len();
         let gtid = text(0);
         let has_all =
             gtid.as_ref().zip(source_gtid.as_ref()).is_some_and(|(ours, theirs)| has_all(ours, theirs));
@@ -110,6 +114,7 @@ impl Status {
             is_paused: wanted == Some(Wish::Pause),
             to_skip,
             gtid,
+            done_above,
             log_file: text(1),
             log_position: number(2),
             source_time: number(3),
@@ -147,7 +152,11 @@ impl Status {
             0 => String::new(),
             _ => format!(", to be skipped: {}", self.to_skip.join(", ")),
         };
-        format!("{}: {state}, {place}{behind}{copied}{skipped}", self.source)
+        let above = match self.done_above {
+            0 => String::new(),
+            done => format!(" and {done} above"),
+        };
+        format!("{}: {state}, {place}{above}{behind}{copied}{skipped}", self.source)
     }
 }
 
@@ -196,6 +205,7 @@ mod tests {
             is_paused: false,
             to_skip: Vec::new(),
             gtid: Some("0-1-5".into()),
+            done_above: 0,
             log_file: Some("b.1".into()),
             log_position: Some(4),
             source_time: Some(1),
@@ -209,6 +219,8 @@ mod tests {
         assert!(copied.line().ends_with(", 3 s behind, 2 tables to be copied"), "{}", copied.line());
         let paused = Status { is_paused: true, to_skip: vec!["0-1-7".into()], ..begun.clone() };
         assert_eq!(paused.line(), "s: paused, at 0-1-5 (b.1, 4), 3 s behind, to be skipped: 0-1-7");
+        let above = Status { done_above: 3, ..begun.clone() };
+        assert_eq!(above.line(), "s: followed, at 0-1-5 (b.1, 4) and 3 above, 3 s behind");
         assert_eq!(begun.line(), "s: followed, at 0-1-5 (b.1, 4), 3 s behind");
         assert_eq!(
             Status { is_followed: false, seconds_behind: Some(0), ..begun.clone() }.line(),

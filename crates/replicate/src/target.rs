@@ -4,7 +4,9 @@
 //! is followed by somebody, and a server gives it up only when what the connection began has ended.
 
 mod prepared;
+mod workers;
 
+use crate::above::Above;
 use crate::claims::Claims;
 use crate::configuration::{SourcePlan, TargetPlan};
 use crate::control::{self, Wish};
@@ -77,6 +79,10 @@ pub struct Target<'p> {
     /// Transactions that somebody wants passed over.
     skips: BTreeSet<String>,
     intent: Option<Intent>,
+    /// What workers did above the position, those of former programs, and what those of this one go by.
+    above: Above,
+    /// Some of it has become part of the position.
+    above_has_changed: bool,
     longest_packet: usize,
     /// Tables of the source that were looked at, and may be written; of parts of a table the bytes of the column more.
     known: HashMap<Name, Option<u16>>,
@@ -101,8 +107,7 @@ impl<'p> Target<'p> {
         }
         let mut longest_packet = 0;
         let mut begin = || -> Result<bool, Error> {
-            connection.execute(SESSION)?;
-            connection.execute(LIMITS)?;
+            set_session(&mut connection)?;
             for statement in schema::STATEMENTS {
                 // Not where they are there: a server that takes no changes can still be asked.
                 let is_there = connection.value(schema::exists(statement))?;
@@ -135,6 +140,8 @@ impl<'p> Target<'p> {
             asked: 0,
             skips: BTreeSet::new(),
             intent: None,
+            above: Above::default(),
+            above_has_changed: false,
             longest_packet,
             known: HashMap::new(),
             is_open: false,
@@ -305,20 +312,16 @@ impl<'p> Target<'p> {
     pub fn commit(&mut self, position: &str, place: &Place, ends_intent: bool) -> Result<(), Failure> {
         let before = self.position.clone().unwrap_or_default();
         let mut if_as_it_was = format!("gtid = '{before}'");
+        if std::mem::take(&mut self.above_has_changed) {
+            self.add(self.noting_above().into_bytes())?;
+        }
         if ends_intent {
             self.intent = None;
             self.add(self.forgetting().into_bytes())?;
         } else {
             if_as_it_was += &format!(" AND asked = {}", self.asked);
         }
-        let update = format!(
-            "UPDATE teak_replicate.position SET gtid = '{position}', log_file = {}, log_position = {}, \
-             source_time = FROM_UNIXTIME({}), applied = NOW(6) WHERE source = '{}' AND {if_as_it_was}",
-            literal(place.file.as_bytes()),
-            place.position,
-            place.time.max(1),
-            self.source
-        );
+        let update = self.moving(position, place, "", &if_as_it_was);
         self.open();
         self.waiting.push(update.into_bytes());
         let updated = self.send()?;
@@ -331,6 +334,18 @@ impl<'p> Target<'p> {
         self.position = Some(position.to_string());
         self.is_open = false;
         Ok(())
+    }
+
+    /// What moves the position; `set`: what else changes in its row.
+    fn moving(&self, position: &str, place: &Place, set: &str, condition: &str) -> String {
+        format!(
+            "UPDATE teak_replicate.position SET {set}gtid = '{position}', log_file = {}, log_position = {}, \
+             source_time = FROM_UNIXTIME({}), applied = NOW(6) WHERE source = '{}' AND {condition}",
+            literal(place.file.as_bytes()),
+            place.position,
+            place.time.max(1),
+            self.source
+        )
     }
 
     /// Ends a transaction that leaves the position as it is, and sees to it that it is.
@@ -563,6 +578,19 @@ impl<'p> Target<'p> {
     pub fn has_engine(&self) -> bool {
         self.engine.is_some()
     }
+}
+
+/// Makes a session one that applies rows, up to [`begin_session`].
+fn set_session(connection: &mut Connection) -> Result<(), Error> {
+    connection.execute(SESSION)?;
+    connection.execute(LIMITS).map(|_| ())
+}
+
+/// Makes it one that takes events with rows, where the tables of this program are there.
+pub fn begin_session(connection: &mut Connection) -> Result<(), Error> {
+    set_session(connection)?;
+    connection.execute("USE teak_replicate")?;
+    connection.execute(events::introduction()).map(|_| ())
 }
 
 /// The name of the lock that says that a source is followed, as a statement has it.

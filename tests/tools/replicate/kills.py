@@ -2,9 +2,10 @@
 """`teak replicate` from InnoDB to Teak while writers and DDL work at the source, and agent, target and source are killed again and again: in the end both sides
 have the same tables, and each transaction was applied once.
 
-With --copy 1 the source has rows before it is followed, which are copied meanwhile.
+With --copy 1 the source has rows before it is followed, which are copied meanwhile. With --workers N several connections apply its transactions, and commit them in
+the log's order, or with --order 0 in any.
 
-usage: kills.py [--kills N] [--writers N] [--copy 1]
+usage: kills.py [--kills N] [--writers N] [--copy 1] [--workers N] [--order 0]
 """
 
 import os
@@ -36,9 +37,10 @@ SETUP = [
 ]
 
 
-def setup(database):
-    """What makes the tables in a database of this name."""
-    return [statement.replace(" w.", f" {database}.").replace(" w ", f" {database} ") for statement in SETUP]
+def setup(database, ledger_key=""):
+    """What makes the tables in a database of this name. Without a key of the ledger each transaction is applied behind the one before it, by whatever workers."""
+    statements = [statement.replace(" w.", f" {database}.").replace(" w ", f" {database} ") for statement in SETUP]
+    return [statement.replace("number int)", f"number int{ledger_key})") for statement in statements]
 
 
 IMPOSSIBLE = "Failing assertion: tail.trx_no <= last_trx_no"
@@ -194,13 +196,13 @@ class Cases:
             server.install()
             server.start(options)
         address = {"host": '"127.0.0.1"', "port": self.source.network[1].split("=")[1], "start": '"copy"' if self.arguments.copy else '"now"'}
-        self.agent.configure({"s1": address})
+        self.agent.configure({"s1": address}, workers=self.arguments.workers, commit_order="true" if self.arguments.order else "false")
         if not self.arguments.copy:
             self.agent.start()
             self.agent.wait_for("follows from")
         made = [f"create table w.{name} (id int auto_increment primary key, {', '.join(f'{column} {of.definition}' for column, of in columns.items())})"
                 for name, columns in tables.items()]
-        for statement in setup("w") + made:
+        for statement in setup("w", ", primary key (writer, number)" if self.arguments.workers > 1 else "") + made:
             self.source.query(statement, database=None, init_command="set sql_mode = '', innodb_strict_mode = 0")
         if self.arguments.copy:
             self.fill(tables)
@@ -290,7 +292,7 @@ class Cases:
 
 
 def main():
-    arguments = parser(__doc__, kills=20, writers=3, copy=0).parse_args()
+    arguments = parser(__doc__, kills=20, writers=3, copy=0, workers=1, order=1).parse_args()
     cases = Cases(arguments)
     try:
         failed = carry_out([cases.case_kills_lose_nothing_and_apply_nothing_twice])

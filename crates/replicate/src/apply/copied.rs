@@ -4,6 +4,7 @@
 use super::{Applier, Care, Received};
 use crate::configuration::SourcePlan;
 use crate::copying::{self, Copying, Part, TableName};
+use crate::crew::Crew;
 use crate::failure::Failure;
 use crate::position::Position;
 use crate::sides::LogPlace;
@@ -79,9 +80,9 @@ impl<'p> Applier<'p> {
         full.into_iter().try_for_each(|statement| self.add(statement))
     }
 
-    /// No transaction of the source is open.
+    /// No transaction of the source is open, and none is with workers.
     pub fn is_between(&self) -> bool {
-        self.gtid.is_none()
+        self.gtid.is_none() && self.crew.as_ref().is_none_or(Crew::has_nothing)
     }
 
     /// The position as it is committed, and how often somebody had wanted something.
