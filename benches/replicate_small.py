@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """How many small transactions of several sources a second `teak replicate` applies, and MariaDB's own multi-source replica, from the same logs in the same engine.
 
-    PYTHONPATH=tests benches/replicate_small.py [--sources N] [--transactions N] [--runs N]
+    PYTHONPATH=tests benches/replicate_small.py [--sources N] [--transactions N] [--runs N] [--workers 1,4] [--orders kept,free]
 
 Each source has a log of single-row transactions (INSERT, UPDATE, DELETE by key) in a database of its own before anybody reads it. The replica has
-`slave_parallel_threads` 4 in optimistic mode. Prints seconds from the beginning to the last transaction, transactions a second, and the ratio.
+`slave_parallel_threads` 4 in optimistic mode; the program has each of these numbers of workers, if there are several with each order of commits. Prints seconds from the beginning to the last transaction, transactions a second, and the ratio.
 """
 
 import contextlib
@@ -62,9 +62,9 @@ def by_replica(target, ports, wanted):
     return time.monotonic() - began
 
 
-def by_agent(agent, ports, wanted):
+def by_agent(agent, ports, wanted, workers, order):
     """Seconds of the program."""
-    agent.configure({f"s{number}": {"host": '"127.0.0.1"', "port": port, "start": '{ file = "b.000001", position = 4 }', "databases": f'["d{number}"]'} for number, port in enumerate(ports)})
+    agent.configure(workers=workers, commit_order="true" if order == "kept" else "false", sources={f"s{number}": {"host": '"127.0.0.1"', "port": port, "start": '{ file = "b.000001", position = 4 }', "databases": f'["d{number}"]'} for number, port in enumerate(ports)})
     began = time.monotonic()
     agent.start()
     wait(agent.target, "select gtid from teak_replicate.position", wanted)
@@ -74,7 +74,8 @@ def by_agent(agent, ports, wanted):
 
 
 def main():
-    arguments = parser(__doc__, sources=5, transactions=20_000, runs=2).parse_args()
+    arguments = parser(__doc__, sources=5, transactions=20_000, runs=2, workers="1", orders="kept").parse_args()
+    ways = ["replica", *((workers, order) for workers in map(int, arguments.workers.split(",")) for order in (arguments.orders.split(",") if workers > 1 else ["kept"]))]
     shutil.rmtree(arguments.directory, ignore_errors=True)
     sources = [Server(os.path.join(arguments.directory, f"s{number}"), arguments.plugin_dir, free_port()) for number in range(arguments.sources)]
     target, agent = None, None
@@ -89,17 +90,18 @@ def main():
         total = sum(int(position.split("-")[2]) for position in positions)
         for _ in range(arguments.runs):
             took = {}
-            for way in ("replica", "agent"):
+            for way in ways:
                 target = Server(os.path.join(arguments.directory, "target"), arguments.plugin_dir)
                 agent = Agent(arguments.teak, arguments.directory, target)
                 target.install()
                 # The replica's tables are made by statements that name no engine.
                 # The replica's position is kept in the engine of the rows, so that neither way has two logs to write.
                 target.start([*TARGET_OPTIONS, f"--teak-cache-size={CACHE}", "--teak-flush-log-at-trx-commit=2", "--innodb-flush-log-at-trx-commit=2", "--gtid-pos-auto-engines=Teak"])
-                took[way] = by_replica(target, ports, set(positions)) if way == "replica" else by_agent(agent, ports, set(positions))
-                print(f"{way}: {took[way]:.1f} s, {total / took[way]:.0f} transactions a second; processor time {target.cpu_seconds():.1f} s in the target", flush=True)
+                took[way] = by_replica(target, ports, set(positions)) if way == "replica" else by_agent(agent, ports, set(positions), *way)
+                name = way if way == "replica" else f"agent, {way[0]} worker{'s' if way[0] > 1 else ''}{', order ' + way[1] if way[0] > 1 else ''}"
+                print(f"{name}: {took[way]:.1f} s, {total / took[way]:.0f} transactions a second; processor time {target.cpu_seconds():.1f} s in the target", flush=True)
                 target.kill()
-            print(f"ratio {took['replica'] / took['agent']:.2f}", flush=True)
+            print("ratio " + ", ".join(f"{took['replica'] / took[way]:.2f}" for way in ways[1:]), flush=True)
     finally:
         if agent:
             agent.kill()

@@ -6,7 +6,7 @@ use crate::position::Position;
 use crate::schedule::{Batch, CommitOrder, Passed, Schedule, Touch};
 use crate::target::{Place, Target};
 use crate::worker::{Answer, Moving, Turns, Work, Worker};
-use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use teak_binlog::Problem;
@@ -43,8 +43,9 @@ pub struct Crew {
     is_busy: Vec<bool>,
     answers: Receiver<(usize, Answer)>,
     turns: Arc<Turns>,
-    /// The position with all that was given out; only if the order is kept.
+    /// The position with all that was given out, and its text in the target; only if the order is kept.
     given: Position,
+    given_text: String,
     /// The position with all up to the mark, and where in the log that is.
     passed: Position,
     place: Option<Place>,
@@ -72,14 +73,17 @@ impl Crew {
             answers,
             turns,
             given: position.clone(),
+            given_text: String::new(),
             passed: position.clone(),
             place: None,
         })
     }
 
     /// Others have moved the position meanwhile; no worker has anything.
-    pub fn is_at(&mut self, position: &Position) {
+    pub fn is_at(&mut self, position: &Position, target: &Target<'_>) {
         self.given = position.clone();
+        // As it was written first, somebody may have written domains in another order.
+        self.given_text = target.position().unwrap_or_default().into();
         self.passed = position.clone();
     }
 
@@ -129,19 +133,20 @@ impl Crew {
         let moving = match self.order {
             CommitOrder::Free => None,
             CommitOrder::Kept => {
-                let before = self.given.to_string();
                 for apart in &batch.transactions {
                     self.given.add(&apart.end.gtid).map_err(|problem| other_family(&problem))?;
                 }
+                let before = std::mem::replace(&mut self.given_text, self.given.to_string());
                 batch.transactions.last().map(|last| Moving {
                     numbers: (batch.first, batch.last + 1),
-                    statement: target.moving_of_worker(&before, &self.given.to_string(), &last.end.place),
+                    statement: target.moving_of_worker(&before, &self.given_text, &last.end.place),
                     before,
                 })
             }
         };
         let noting = target.noting_of_worker(worker, &batch.noted);
-        let statements = batch.transactions.into_iter().flat_map(|apart| apart.statements).collect();
+        let rows = batch.transactions.into_iter().flat_map(|apart| apart.statements);
+        let statements = std::iter::once(b"BEGIN".to_vec()).chain(rows).collect();
         Ok(Work { statements, noting, moving })
     }
 
@@ -150,12 +155,18 @@ impl Crew {
     pub fn hear(&mut self, target: &mut Target<'_>, mut wait: Duration) -> Result<u64, Failure> {
         let mut passed = 0;
         while self.is_busy() {
-            let (worker, answer) = match self.answers.recv_timeout(wait) {
-                Ok(heard) => heard,
-                Err(RecvTimeoutError::Timeout) => break,
-                Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+            let heard = match wait.is_zero() {
+                true => self.answers.try_recv().map_err(|error| error == TryRecvError::Disconnected),
+                false => {
+                    let heard = self.answers.recv_timeout(std::mem::take(&mut wait));
+                    heard.map_err(|error| error == RecvTimeoutError::Disconnected)
+                }
             };
-            wait = Duration::ZERO;
+            let (worker, answer) = match heard {
+                Ok(heard) => heard,
+                Err(false) => break,
+                Err(true) => return Err(Failure::Passing("all workers have ended".into())),
+            };
             match self.take(worker, answer)? {
                 None => continue,
                 Some(more) => passed += more,
@@ -224,10 +235,6 @@ impl Drop for Crew {
     fn drop(&mut self) {
         self.turns.end_at(0);
     }
-}
-
-fn gone() -> Failure {
-    Failure::Passing("a worker has ended".into())
 }
 
 fn other_family(problem: &Problem) -> Failure {

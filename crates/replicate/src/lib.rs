@@ -7,8 +7,8 @@
 //! (TOML)           (connects, (events  (where    (rows, as     (rows and position in
 //!                   begins     as a     trans-    events again;  one transaction)
 //!                   anew)      server   actions   definitions)
-//!                              sends    begin
-//!                              them)    and end)
+//!                              sends    begin          │
+//!                              them)    and end)       └─> crew ─> worker, worker ... ─> target
 //! ```
 //!
 //! | module | is about |
@@ -28,6 +28,8 @@
 //! | `copy_plan`, `copier`, `copying` | `start = "copy"`: what is copied; what is next; what is there |
 //! | `copy_worker`, `chunk_reader`, `chunk_writer`, `sent_rows` | threads that copy: reading, adding, comparing |
 //! | `sides`, `chunks` | source and target as who compares them asks them; rows by ranges of keys |
+//! | `schedule`, `touched` | which transactions may be applied at once; what they touch |
+//! | `crew`, `worker`, `above` | the workers of a source; one of them; what they did above its position |
 //! | `apply`, `follow` | steps carried out; what happens when something fails |
 //!
 //! The design is in docs/design/replicate.md.

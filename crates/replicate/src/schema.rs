@@ -114,7 +114,7 @@ pub const ADDED: &str = concat!(
 );
 /// Asks whether it has it.
 pub const HAS_ADDED: &str = "SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'teak_replicate'
-    AND TABLE_NAME = 'position' AND COLUMN_NAME = 'mark'";
+    AND TABLE_NAME = 'position' AND COLUMN_NAME IN ('wanted', 'asked', 'mark') HAVING COUNT(*) = 3";
 
 /// Asks whether what a statement of the schema makes is there.
 pub fn exists(statement: &str) -> String {

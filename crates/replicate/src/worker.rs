@@ -19,8 +19,9 @@ use teak_client::{Connection, Error};
 
 /// So long one that is ready waits for its turn at least before it gives its locks back.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// And at least so many times as long as its statements took.
+/// And so many times as long as its statements took, up to so long.
 const TIMES: u32 = 4;
+const LONGEST_PATIENCE: Duration = Duration::from_secs(2);
 /// Conflicts with others: the row has changed, a lock was not had, a circle. The same may be done at once.
 const AGAIN: [u16; 3] = [1020, 1205, 1213];
 /// So many times, one behind the other.
@@ -31,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// What a worker applies at once.
 #[derive(Debug)]
 pub struct Work {
-    /// Those of its rows, in the log's order.
+    /// BEGIN, and those of its rows, in the log's order.
     pub statements: Vec<Vec<u8>>,
     /// Changes the worker's row.
     pub noting: String,
@@ -249,10 +250,10 @@ impl Applying<'_> {
 
     fn transaction(&mut self, work: &Work) -> Result<(), NotYet> {
         let began = Instant::now();
-        self.connection.execute("BEGIN").map_err(|error| not_yet(&error))?;
         self.connection.execute_all(&work.statements).map_err(|error| not_yet(&error))?;
         if let Some(moving) = &work.moving {
-            match self.turns.wait(moving.numbers.0, Some(PATIENCE.max(began.elapsed() * TIMES))) {
+            let patience = (began.elapsed() * TIMES).clamp(PATIENCE, LONGEST_PATIENCE);
+            match self.turns.wait(moving.numbers.0, Some(patience)) {
                 Waited::Turn => (),
                 Waited::TooLong => return Err(NotYet::TooLong),
                 Waited::Over => return Err(NotYet::Over),

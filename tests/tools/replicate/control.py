@@ -98,7 +98,7 @@ class Cases(FollowingCases):
         self.agent.catch_up("b1", self.source)
         check(self.agent.stop() == 0, self.agent.says())
         # As it was before anybody could ask for anything.
-        self.at(["alter table teak_replicate.position drop column wanted, drop column asked", "drop table teak_replicate.skip"], server=self.target)
+        self.at(["alter table teak_replicate.position drop column wanted, drop column asked, drop column mark", "drop table teak_replicate.skip, teak_replicate.worker"], server=self.target)
         status, said = self.agent.command("pause")
         check(status == USAGE and "b1: it was not begun" in said, said)
         self.at(["insert into b1.t values (2)"])

@@ -87,7 +87,7 @@ impl Applier<'_> {
         }
         let Some(crew) = &mut self.crew else { return Ok(true) };
         if crew.has_nothing() {
-            crew.is_at(&self.position);
+            crew.is_at(&self.position, &self.target);
         }
         let added = self.position.add(&gtid);
         added.map_err(|problem| Failure::Final(format!("source: {problem}"), Status::Damage))?;
@@ -118,10 +118,11 @@ impl Applier<'_> {
             Ok(passed) => {
                 let time = crew.source_time();
                 self.count(passed, time);
-                match signals::interrupted() && matches!(how, Tending::Wait(_)) {
-                    true => Err(Failure::Passing("the program is to end".into())),
-                    false => Ok(()),
+                if signals::interrupted() && matches!(how, Tending::Wait(_)) {
+                    self.end_in_order()?;
+                    return Err(Failure::Passing("the program is to end".into()));
                 }
+                Ok(())
             }
             Err(failure) => {
                 // What is before it is done, and what is done beside it noted, before it is looked at one by one.
