@@ -1,32 +1,29 @@
 //! Applies the steps of a log in the target: transactions with their rows, statements that change definitions.
-//! `apart.rs` has what workers do of that, `copied.rs` what that has to do with tables that are being copied, `conflicts.rs` what becomes of rows that do
-//! not fit.
+//! `definitions.rs` has these, `apart.rs` what workers do, `copied.rs` what that has to do with tables that are being
+//! copied, `conflicts.rs` what becomes of rows that do not fit.
 
 mod apart;
 mod conflicts;
 mod copied;
+mod definitions;
 mod routed;
 
 use crate::configuration::{SourcePlan, TargetPlan};
-use crate::copying::{self, Copying, Part};
+use crate::copying::{Copying, Part};
 use crate::crew::{Crew, JOINED};
 use crate::events::{Gathered, TooLong};
 use crate::failure::Failure;
 use crate::position::{Gtid, Position};
 use crate::progress::Progress;
-use crate::session;
 use crate::sides::LogPlace;
-use crate::statement::{Definition, Repeat};
-use crate::steps::{self, Step, Steps};
-use crate::target::{Intent, Place, Target};
+use crate::steps::{Step, Steps};
+use crate::target::{Place, Target};
 use crate::touched::Keys;
 use apart::{Gathering, Tending};
 use conflicts::OneRow;
 use std::collections::BTreeMap;
-use teak_binlog::{Body, Change, Decoder, Event, Limits, Query, Rows, HEADER_BYTES};
-use teak_client::Error;
+use teak_binlog::{Body, Change, Decoder, Event, Limits, Rows, HEADER_BYTES};
 use teak_console::{terminal, Status};
-use teak_sql::quoting::quoted_name;
 
 /// What a server says of a BINLOG statement that fails for a reason that is no row.
 const UNKNOWN: u16 = 1105;
@@ -41,15 +38,6 @@ pub enum Care {
     Usual,
     /// One by one.
     Each,
-}
-
-/// Whether a statement may have been carried out before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Attempt {
-    /// It was not.
-    First,
-    /// Its end was not seen.
-    Repeated,
 }
 
 /// An event, and where it is.
@@ -451,121 +439,6 @@ impl<'p> Applier<'p> {
         Ok(())
     }
 
-    /// Carries out a statement that changes definitions. It ends what was open, so its position comes behind it: what
-    /// it names is noted before, so that a restart finds out whether it was carried out.
-    fn definition(
-        &mut self,
-        event: &Event<'_>,
-        query: &Query<'_>,
-        definition: &Definition,
-    ) -> Result<(), Failure> {
-        if !self.is_followed(query, definition)? {
-            return Ok(());
-        }
-        let gtid = self.gtid();
-        // Transactions before it are whole, and rows of its own come behind it.
-        self.alone()?;
-        self.commit()?;
-        if self.target.is_open() {
-            return Err(
-                self.stop("a statement that changes definitions behind rows of its transaction".into())
-            );
-        }
-        let dialect = steps::dialect_of(query);
-        let text = self.source.routes.rewritten(&query.statement, definition, dialect, query.database);
-        let text = text.ok_or_else(|| {
-            self.stop("a view or a routine that names a renamed database: that is not built yet".into())
-        })?;
-        let copied = self.copies_before(query, definition)?;
-        let before = self.definitions(query, definition)?;
-        let attempt = match self.target.intent().cloned() {
-            Some(intent) if intent.gtid != gtid => {
-                let why =
-                    format!("teak_replicate.ddl has a statement of {}, whose end was not seen", intent.gtid);
-                return Err(self.stop(why));
-            }
-            Some(intent) => {
-                let was_done = match definition.repeat {
-                    Repeat::Harmless => false,
-                    Repeat::ByDefinitions => intent.before != before,
-                    Repeat::ByMark => !self.target.has_mark()?,
-                    Repeat::Unclear => return Err(self.unclear()),
-                };
-                if was_done {
-                    self.say(&format!("{gtid}: its statement was carried out already"));
-                    return self.copies_after(&copied);
-                }
-                Attempt::Repeated
-            }
-            None => {
-                if definition.repeat == Repeat::ByMark {
-                    self.target.make_mark()?;
-                }
-                self.target.note(Intent { gtid, before }, &query.statement)?;
-                Attempt::First
-            }
-        };
-        self.carry_out(event, query, definition, &text, attempt)?;
-        self.copies_after(&copied)
-    }
-
-    fn carry_out(
-        &mut self,
-        event: &Event<'_>,
-        query: &Query<'_>,
-        definition: &Definition,
-        text: &[u8],
-        attempt: Attempt,
-    ) -> Result<(), Failure> {
-        // Not there, of tables, databases, views, triggers, routines, sequences.
-        const GONE: [u16; 7] = [1008, 1051, 1146, 1305, 1360, 4091, 4092];
-        let has_database = !query.database.is_empty() && self.source.routes.follows(query.database);
-        let database = if has_database { query.database } else { &[] };
-        let needs_database = definition.objects.iter().any(|object| object.database.is_none());
-        let is_table = definition.objects.iter().any(|object| object.kind == "TABLE");
-        let substitutes = self.target.has_engine() && is_table;
-        let session = session::of(&event.header, query, self.position_family(), substitutes);
-        let database = self.source.routes.name_of(database);
-        let with_mark = definition.repeat == Repeat::ByMark;
-        let marked = with_mark.then(|| [text, &self.target.renaming_of_mark()].concat());
-        self.keys.forget();
-        let done = self.target.define(&session, database, needs_database, marked.as_deref().unwrap_or(text));
-        let was_done = attempt == Attempt::Repeated && definition.repeat == Repeat::Harmless;
-        match done {
-            Ok(()) => Ok(()),
-            Err(Error::Server { code, .. }) if code == query.error_code => Ok(()),
-            Err(Error::Server { code, .. }) if was_done && GONE.contains(&code) => Ok(()),
-            Err(error @ Error::Server { .. }) => {
-                self.target.forget()?;
-                let text = String::from_utf8_lossy(&query.statement).into_owned();
-                Err(Failure::of_target(&error, || format!("{}, {text}", self.gtid())))
-            }
-            Err(error) => Err(Failure::of_target(&error, || self.gtid())),
-        }
-    }
-
-    /// How all that a statement names is defined.
-    fn definitions(&mut self, query: &Query<'_>, definition: &Definition) -> Result<Vec<u8>, Failure> {
-        let mut all = Vec::new();
-        for object in &definition.objects {
-            let database = object.database.as_deref().unwrap_or(query.database);
-            let routes = &self.source.routes;
-            let quoted = match object.kind {
-                "DATABASE" => quoted_name(routes.name_of(database)),
-                "TABLE" => {
-                    let [database, table] = [database, &object.name].map(String::from_utf8_lossy);
-                    copying::quoted(&routes.names_of(&database, &table))
-                }
-                _ => [quoted_name(routes.name_of(database)), quoted_name(&object.name)].join(&b"."[..]),
-            };
-            let shown = self.target.definition(object.kind, &quoted);
-            let shown = shown.map_err(|error| Failure::of_target(&error, || self.gtid()))?;
-            all.extend_from_slice(&shown);
-            all.push(0);
-        }
-        Ok(all)
-    }
-
     fn position_family(&self) -> teak_binlog::Family {
         match self.position {
             Position::MariaDb(_) => teak_binlog::Family::MariaDb,
@@ -595,14 +468,5 @@ impl<'p> Applier<'p> {
             }
             passing => passing,
         }
-    }
-
-    fn unclear(&self) -> Failure {
-        let source = &self.source.name;
-        self.stop(format!(
-            "whether its statement was carried out cannot be told, as definitions may be the same before and after it: \
-             teak_replicate.ddl has it. If it was not, DELETE FROM teak_replicate.ddl WHERE source = '{source}'; if it \
-             was, UPDATE teak_replicate.position for the transaction as well"
-        ))
     }
 }

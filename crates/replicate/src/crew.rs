@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::position::Position;
 use crate::schedule::{Batch, CommitOrder, Passed, Schedule, Touch};
 use crate::target::{Place, Target};
-use crate::worker::{Answer, Moving, Turns, Work, Worker};
+use crate::worker::{ApplyWorker, Moving, Outcome, Turns, Work};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,9 +39,9 @@ struct Apart {
 pub struct Crew {
     schedule: Schedule<Apart>,
     order: CommitOrder,
-    workers: Vec<Worker>,
+    workers: Vec<ApplyWorker>,
     is_busy: Vec<bool>,
-    answers: Receiver<(usize, Answer)>,
+    answers: Receiver<(usize, Outcome)>,
     turns: Arc<Turns>,
     /// The position with all that was given out, and its text in the target; only if the order is kept.
     given: Position,
@@ -63,7 +63,7 @@ impl Crew {
         let mark = target.last_number();
         let turns = Arc::new(Turns::from(mark + 1));
         let workers: Result<Vec<_>, _> = (0..source.workers)
-            .map(|number| Worker::start(number, &source.name, plan, &turns, answer.clone()))
+            .map(|number| ApplyWorker::start(number, &source.name, plan, &turns, answer.clone()))
             .collect();
         Ok(Crew {
             schedule: Schedule::new(source.commit_order, source.workers, mark),
@@ -182,13 +182,13 @@ impl Crew {
     }
 
     /// How many transactions the mark passes with an answer.
-    fn take(&mut self, worker: usize, answer: Answer) -> Result<Option<u64>, Failure> {
+    fn take(&mut self, worker: usize, answer: Outcome) -> Result<Option<u64>, Failure> {
         self.is_busy[worker] = false;
         match answer {
             // The one before it has failed, and is heard of next.
-            Answer::NotItsTurn => Ok(None),
-            Answer::Failed(failure) => Err(failure),
-            Answer::Committed => {
+            Outcome::NotItsTurn => Ok(None),
+            Outcome::Failed(failure) => Err(failure),
+            Outcome::Committed => {
                 let passed = self.schedule.done(worker);
                 for one in &passed {
                     self.passed.add(&one.gtid).map_err(|problem| other_family(&problem))?;

@@ -4,9 +4,9 @@
 //! generation of the program that has begun last. A program that was killed may leave connections whose servers are
 //! still at work; none of them can commit once the next program has begun.
 //!
-//! If the order of commits is kept, the position is part of it as well, and a worker waits for its turn between the two.
-//! It holds locks then, for which one before it in the log may wait, a circle that no server sees. So it waits for some
-//! time only; then it takes its transaction back, and carries it out again when it is its turn.
+//! If the order of commits is kept, the position is part of it as well, and a worker waits for its turn between rows
+//! and position. It holds locks then, for which one before it in the log may wait, a circle that no server sees. So it
+//! waits for some time only; then it takes its transaction back, and carries it out again when it is its turn.
 
 use crate::configuration::TargetPlan;
 use crate::control;
@@ -53,7 +53,7 @@ pub struct Moving {
 
 /// What has become of it.
 #[derive(Debug)]
-pub enum Answer {
+pub enum Outcome {
     /// It is committed.
     Committed,
     /// It is not, as one before it is not.
@@ -134,19 +134,19 @@ impl Turns {
 
 /// A worker; its thread ends when this is dropped, behind what it does.
 #[derive(Debug)]
-pub struct Worker {
+pub struct ApplyWorker {
     orders: Sender<Work>,
 }
 
-impl Worker {
+impl ApplyWorker {
     /// The `number`th one of a source. What it answers goes to `answers`, with its number.
     pub fn start(
         number: usize,
         source: &str,
         target: &TargetPlan,
         turns: &Arc<Turns>,
-        answers: Sender<(usize, Answer)>,
-    ) -> Result<Worker, Failure> {
+        answers: Sender<(usize, Outcome)>,
+    ) -> Result<ApplyWorker, Failure> {
         let (orders, told) = channel();
         let (target, turns, of_source) = (target.clone(), Arc::clone(turns), source.to_string());
         let work = move || {
@@ -157,12 +157,12 @@ impl Worker {
             };
             if let Some(failure) = failed {
                 // Where nobody listens any more, there is nothing to tell.
-                let _ = answers.send((number, Answer::Failed(failure)));
+                let _ = answers.send((number, Outcome::Failed(failure)));
             }
         };
         let thread = std::thread::Builder::new().name(format!("{source} {number}")).spawn(work);
         thread.map_err(|error| Failure::Passing(format!("no thread for a worker: {error}")))?;
-        Ok(Worker { orders })
+        Ok(ApplyWorker { orders })
     }
 
     /// Gives it something to do; it has nothing.
@@ -199,7 +199,7 @@ enum NotYet {
 
 impl Applying<'_> {
     /// Does what it is told until nobody tells anything, or listens; or why it cannot.
-    fn work(&mut self, told: &Receiver<Work>, answer: &dyn Fn(Answer) -> bool) -> Option<Failure> {
+    fn work(&mut self, told: &Receiver<Work>, answer: &dyn Fn(Outcome) -> bool) -> Option<Failure> {
         for work in told {
             let answered = match self.apply(&work) {
                 Ok(answered) => answered,
@@ -216,11 +216,11 @@ impl Applying<'_> {
         None
     }
 
-    fn apply(&mut self, work: &Work) -> Result<Answer, Failure> {
+    fn apply(&mut self, work: &Work) -> Result<Outcome, Failure> {
         let mut tries = 0;
         loop {
             match self.transaction(work) {
-                Ok(()) => return Ok(Answer::Committed),
+                Ok(()) => return Ok(Outcome::Committed),
                 Err(NotYet::Failed(failure)) => return Err(failure),
                 Err(NotYet::Again(failure)) if tries == TRIES => return Err(failure),
                 Err(NotYet::Again(_)) => {
@@ -230,13 +230,13 @@ impl Applying<'_> {
                 }
                 Err(NotYet::Over) => {
                     self.roll_back()?;
-                    return Ok(Answer::NotItsTurn);
+                    return Ok(Outcome::NotItsTurn);
                 }
                 Err(NotYet::TooLong) => {
                     self.roll_back()?;
                     let first = work.moving.as_ref().map_or(0, |moving| moving.numbers.0);
                     if self.turns.wait(first, None) == Waited::Over {
-                        return Ok(Answer::NotItsTurn);
+                        return Ok(Outcome::NotItsTurn);
                     }
                 }
             }

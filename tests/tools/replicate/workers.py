@@ -216,7 +216,7 @@ class Cases(FollowingCases):
         waits = "select 1 from information_schema.processlist where db = 'uk' and command = 'Query'"
         # What is sent while nobody has the first one yet would be given out with it.
         self.agent.until(lambda: self.target.query(waits, database=None), "that a worker waits")
-        # The first takes what the update leaves, the second what the delete does; the third has nothing to do with them.
+        # The first takes what the update leaves, the second what the delete does; the third has to do with neither.
         self.at(["insert into uk.t values (3, 5)", "update uk.t set u = 9 where a = 10", "insert into uk.t values (4, 30)"])
         self.agent.until(lambda: 4 in self.rows("uk.t"), "that what is independent is there")
         check(self.rows("uk.t") == [1, 2, 4, 10], f"{self.rows('uk.t')}")

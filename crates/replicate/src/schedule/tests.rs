@@ -206,25 +206,26 @@ impl World {
         true
     }
 
+    /// What was left is passed over, and what is between it applied, one after the other, by nobody else.
+    fn pass_over(&mut self) {
+        let Some(program) = &mut self.program else { return };
+        let (random, target, log) = (&mut self.random, &mut self.target, &self.log);
+        for _ in 0..=random.below(5) {
+            let Some(next) = log.get(target.position) else { break };
+            if !target.left.remove(&next.gtid.to_string()) {
+                target.apply(log, &[target.position]);
+            }
+            target.position += 1;
+        }
+        (program.read, program.given, program.passed) = (target.position, target.position, target.position);
+        assert!(target.position < log.len() || target.left.is_empty(), "{:?} is not in the log", target.left);
+    }
+
     fn program_step(&mut self) -> bool {
         let Some(program) = &mut self.program else { return true };
         let (random, target, log) = (&mut self.random, &mut self.target, &self.log);
-        // What was left is passed over, and what is between it applied, one after the other, by nobody else.
         if !target.left.is_empty() {
-            for _ in 0..=random.below(5) {
-                let Some(next) = log.get(target.position) else { break };
-                if !target.left.remove(&next.gtid.to_string()) {
-                    target.apply(log, &[target.position]);
-                }
-                target.position += 1;
-            }
-            (program.read, program.given, program.passed) =
-                (target.position, target.position, target.position);
-            assert!(
-                target.position < log.len() || target.left.is_empty(),
-                "{:?} is not in the log",
-                target.left
-            );
+            self.pass_over();
             return true;
         }
         let worker = random.below(program.workers.len() as u64) as usize;
