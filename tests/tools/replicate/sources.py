@@ -2,7 +2,8 @@
 """`teak replicate` follows several servers at once under writers and DDL, and everything is killed: in the end the target has what all of them have.
 
 Of five sources one writes to several GTID domains, one is a replica of another, one compresses its log, and one has a session with statements in place of
-rows: that one stops, and the others go on. Further ones have other character sets. Half of them are copied, the others are followed from the beginning.
+rows: that one stops, and the others go on. Further ones have other character sets. Half of them are copied, the others are followed from the beginning. Some have several workers, with the order of commits kept
+and not.
 
 usage: sources.py [--sources N] [--kills N]
 """
@@ -46,6 +47,7 @@ class Source:
         # The replica has its parent's database as well.
         self.database = "p" if self.kind == "parent" else "w"
         self.is_copied = number % 2 == 0
+        self.workers, self.order = ((1, "true"), (4, "false"), (3, "true"), (1, "true"), (2, "false"))[number % 5]
         self.options = [*SOURCE_OPTIONS, f"--server-id={number + 1}", f"--gtid-domain-id={number + 1}", "--innodb-lock-wait-timeout=2", "--log-slave-updates", "--relay-log=r",
                         "--relay-log-recovery", "--master-retry-count=0", f"--binlog-row-metadata={choices.choice(['no_log', 'full'])}", f"--max-binlog-size={choices.choice(['64K', '1G'])}"]
         if self.kind == "compressed":
@@ -64,7 +66,8 @@ class Source:
         """Its part of the configuration."""
         names = ", ".join(f'"{name}"' for name in self.databases())
         renamed = ", ".join(f'"{name}" = "{here}"' for name, here in self.databases().items())
-        return {"host": '"127.0.0.1"', "port": self.port, "start": '"copy"' if self.is_copied else '"now"', "databases": f"[{names}]", "rename_databases": f"{{ {renamed} }}"}
+        return {"host": '"127.0.0.1"', "port": self.port, "start": '"copy"' if self.is_copied else '"now"', "databases": f"[{names}]", "rename_databases": f"{{ {renamed} }}",
+                "workers": self.workers, "commit_order": self.order}
 
     def make(self):
         """Its tables, and some rows if they are to be copied."""
@@ -73,7 +76,7 @@ class Source:
         connection = self.server.connect(database=None, autocommit=True)
         with connection.cursor() as cursor:
             cursor.execute("set sql_mode = '', innodb_strict_mode = 0, time_zone = '+00:00'")
-            for statement in setup(self.database) + made:
+            for statement in setup(self.database, ", primary key (writer, number)" if self.workers > 1 else "") + made:
                 cursor.execute(statement)
             cursor.execute(f"use {self.database}")
             if self.is_copied:
