@@ -92,15 +92,14 @@ mod values;
 pub use api::{Cursor, Engine, Savepoint, Settings, Snapshot, Statistics, Table, Transaction, Tree};
 pub use error::{Error, Result};
 pub use finding::{Finding, Findings};
+pub use lock::{WaitPolicy, WaitRequest};
 pub use options::{
     CommitFlush, Compression, FileBuffering, ForceRecovery, HistoryFull, LogLevel, Observer, Options,
     Packing, Residence, SilentObserver, TreeSpec,
 };
 pub use slabs::Heap;
 pub use time::Time;
-pub use types::{
-    Isolation, LockMode, Seek, Timestamp, TreeId, TxnId, View, WaitPolicy, WaitRequest, WriteOp,
-};
+pub use types::{Isolation, LockMode, Seek, Timestamp, TreeId, TxnId, View, WriteOp};
 
 #[cfg(test)]
 #[global_allocator]

@@ -36,7 +36,7 @@ pub use crate::store::BundleUse;
 pub use crate::lock::{
     Deadlock, Entangled, HeldLock, Intention, KeyBound, LockKind, LockOutcome, Reason, Sought,
 };
-pub use crate::types::{WaitNote, WaitWatcher};
+pub use crate::lock::{WaitNote, WaitWatcher};
 
 pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round, Wanted};
 pub use crate::engine::{

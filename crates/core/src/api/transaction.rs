@@ -3,7 +3,8 @@
 use super::cursor::{bounds, is_empty, Cursor};
 use super::{Savepoint, Tree};
 use crate::engine;
-use crate::types::{LockMode, View, WaitRequest};
+use crate::lock::WaitRequest;
+use crate::types::{LockMode, View};
 use crate::{Isolation, Result, TxnId};
 use std::ops::RangeBounds;
 use std::sync::Arc;

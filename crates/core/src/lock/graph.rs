@@ -20,8 +20,8 @@ use crate::sync::Mutex;
 
 use super::interval::KeyBound;
 use super::party::Party;
+use super::request::WaitNote;
 use super::{LockTables, Target};
-use crate::types::WaitNote;
 use crate::{Error, LockMode, Result, TreeId, TxnId};
 
 struct Waiter {
@@ -300,10 +300,10 @@ fn still_there(waiters: &Waiters, shared: &LockTables, step: &Step, start: TxnId
 
 #[cfg(test)]
 mod tests {
+    use super::super::request::WaitWatcher;
     use super::super::tests::{asks, owner, try_lock, until_waiting, waits_for, LONG};
     use super::super::{LockManager, LockOwner};
     use super::*;
-    use crate::types::WaitWatcher;
     use crate::LockMode::{Exclusive, Shared};
     use crate::WaitRequest;
     use std::ops::Bound;

@@ -39,6 +39,7 @@ mod owner;
 mod party;
 mod presence;
 mod range;
+mod request;
 mod row;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,6 +58,7 @@ pub use owner::{LockOwner, SINGLE_LOCK_BYTES};
 use party::Party;
 use presence::Presence;
 use range::RangeTable;
+pub use request::{WaitNote, WaitPolicy, WaitRequest, WaitWatcher};
 use row::{RowId, RowTable};
 
 /// What asking for a lock did; and what giving it back undoes.

@@ -8,9 +8,9 @@
 
 use crate::engine::data::statistics::SnapshotInfo;
 use crate::engine::shared::{Engine, Shared};
+use crate::lock::WaitRequest;
 use crate::mvcc::SnapshotInfo as Open;
 use crate::options::{HistoryFull, LogLevel};
-use crate::types::WaitRequest;
 use crate::{Error, Result};
 use std::time::Duration;
 

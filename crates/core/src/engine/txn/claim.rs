@@ -12,9 +12,9 @@
 use super::transaction::Transaction;
 use super::work::Work;
 use crate::engine::shared::Shared;
-use crate::lock::LockOutcome;
+use crate::lock::{LockOutcome, WaitRequest};
 use crate::tree::{Node, Reader, Tree, TreeCursor};
-use crate::types::{Isolation, LockMode, WaitRequest};
+use crate::types::{Isolation, LockMode};
 use crate::{Error, Result};
 use std::sync::Arc;
 

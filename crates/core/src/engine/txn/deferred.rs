@@ -17,12 +17,12 @@
 use super::work::Work;
 use crate::cache::Cache;
 use crate::engine::shared::Shared;
-use crate::lock::LockOwner;
+use crate::lock::{LockOwner, WaitRequest};
 use crate::mvcc::TxnStatus;
 use crate::numbers::NumberMap;
 use crate::tree::block::wide_head;
 use crate::tree::{Reader, Tree, TreeCursor, Write, MAX_KEY_BYTES};
-use crate::types::{TreeId, WaitRequest, WriteOp};
+use crate::types::{TreeId, WriteOp};
 use crate::{Error, Result};
 use std::sync::Arc;
 

@@ -4,9 +4,9 @@
 use super::work::{Phase, Work};
 use crate::catalog::TableRecord;
 use crate::engine::shared::{Engine, Shared};
-use crate::lock::Intention;
+use crate::lock::{Intention, WaitRequest};
 use crate::sync::{Mutex, MutexGuard};
-use crate::types::{TreeId, TxnId, WaitRequest};
+use crate::types::{TreeId, TxnId};
 use crate::{Error, Result};
 use crossbeam_utils::CachePadded;
 use std::collections::{BTreeMap, BTreeSet};

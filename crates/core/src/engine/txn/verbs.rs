@@ -13,9 +13,10 @@
 
 use super::claim::Claim;
 use super::transaction::{Savepoint, Transaction};
+use crate::lock::WaitRequest;
 use crate::stop;
 use crate::tree::Tree;
-use crate::types::{LockMode, WaitRequest, WriteOp};
+use crate::types::{LockMode, WriteOp};
 use crate::{Error, Result};
 use std::sync::Arc;
 

@@ -7,9 +7,10 @@ use crate::engine::data::trail::Trail;
 use crate::engine::shared::Shared;
 use crate::engine::txn::claim::Keys;
 use crate::lock::Intent;
+use crate::lock::WaitRequest;
 use crate::log::{LogRecord, Ops, RedoBuffer};
 use crate::options::CommitFlush;
-use crate::types::{LockMode, WaitRequest};
+use crate::types::LockMode;
 use crate::{Error, Result};
 use std::sync::Arc;
 
