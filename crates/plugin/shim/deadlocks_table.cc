@@ -79,7 +79,7 @@ int store_member(void* context, const teak_entangled* member) {
 
 int fill(THD* thd, TABLE_LIST* tables, Item*) {
     if (!plugin.engine) return 0;
-    Asker asker{{thd, tables->table}, !check_global_access(thd, PROCESS_ACL, true)};
+    Asker asker = asker_of(thd, tables);
     return teak_deadlocks_report(plugin.engine, store_member, &asker) == TEAK_OK ? 0 : 1;
 }
 
@@ -87,11 +87,6 @@ int fill(THD* thd, TABLE_LIST* tables, Item*) {
 
 st_mysql_information_schema deadlocks_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 
-int init_deadlocks_table(void* schema_table) {
-    auto* schema = static_cast<ST_SCHEMA_TABLE*>(schema_table);
-    schema->fields_info = fields::deadlocks;
-    schema->fill_table = fill;
-    return 0;
-}
+int init_deadlocks_table(void* schema_table) { return has_columns(schema_table, fields::deadlocks, fill); }
 
 } // namespace teak

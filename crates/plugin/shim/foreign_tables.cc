@@ -6,6 +6,7 @@
   They name all tables, so they are for those who have the PROCESS privilege. Before the engine is there they are empty.
 */
 #include "foreign_tables.h"
+#include "i_s_row.h"
 #include "foreign_key.h"
 #include "session.h"
 
@@ -93,18 +94,8 @@ int fill_columns(THD* thd, TABLE_LIST* tables, Item*) { return fill(thd, tables,
 st_mysql_information_schema foreign_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 st_mysql_information_schema foreign_columns_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 
-int init_foreign_table(void* schema_table) {
-    auto* schema = static_cast<ST_SCHEMA_TABLE*>(schema_table);
-    schema->fields_info = fields::keys;
-    schema->fill_table = fill_keys;
-    return 0;
-}
+int init_foreign_table(void* schema_table) { return has_columns(schema_table, fields::keys, fill_keys); }
 
-int init_foreign_columns_table(void* schema_table) {
-    auto* schema = static_cast<ST_SCHEMA_TABLE*>(schema_table);
-    schema->fields_info = fields::columns;
-    schema->fill_table = fill_columns;
-    return 0;
-}
+int init_foreign_columns_table(void* schema_table) { return has_columns(schema_table, fields::columns, fill_columns); }
 
 } // namespace teak

@@ -7,6 +7,10 @@
 #include "server_version.h"
 #include "teak_ffi.h"
 
+#include "sql_acl.h"
+#include "sql_i_s.h"
+#include "sql_show.h"
+
 #include <string>
 
 namespace teak {
@@ -32,6 +36,18 @@ struct Asker : Listing {
                             text_of(host) == c_name(own.priv_host));
     }
 };
+
+inline Asker asker_of(THD* thd, TABLE_LIST* tables) {
+    return {{thd, tables->table}, !check_global_access(thd, PROCESS_ACL, true)};
+}
+
+/* What the init function of a table of the schema says: its columns, and who fills it. */
+inline int has_columns(void* schema_table, ST_FIELD_INFO* columns, int (*fill)(THD*, TABLE_LIST*, Item*)) {
+    auto* schema = static_cast<ST_SCHEMA_TABLE*>(schema_table);
+    schema->fields_info = columns;
+    schema->fill_table = fill;
+    return 0;
+}
 
 /* The next fields of a row, one after the other. */
 class ListedRow {

@@ -6,6 +6,7 @@
   is for those who have the PROCESS privilege.
 */
 #include "i_s_tables.h"
+#include "i_s_row.h"
 #include "session.h"
 
 #include "sql_acl.h"
@@ -105,11 +106,6 @@ std::pair<std::string, std::string> shown_names(teak_bytes table) {
 
 st_mysql_information_schema tables_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 
-int init_tables_table(void* schema_table) {
-    auto* schema = static_cast<ST_SCHEMA_TABLE*>(schema_table);
-    schema->fields_info = fields::tables;
-    schema->fill_table = fill;
-    return 0;
-}
+int init_tables_table(void* schema_table) { return has_columns(schema_table, fields::tables, fill); }
 
 } // namespace teak

@@ -63,7 +63,7 @@ int store_wait(void* context, const teak_lock_wait* wait) {
 
 int fill(THD* thd, TABLE_LIST* tables, Item*) {
     if (!plugin.engine) return 0;
-    Asker asker{{thd, tables->table}, !check_global_access(thd, PROCESS_ACL, true)};
+    Asker asker = asker_of(thd, tables);
     return teak_lock_waits_report(plugin.engine, store_wait, &asker) == TEAK_OK ? 0 : 1;
 }
 
@@ -93,11 +93,6 @@ void add_sought(const teak_sought& sought, THD* thd, ListedRow* row) {
 
 st_mysql_information_schema lock_waits_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 
-int init_lock_waits_table(void* schema_table) {
-    auto* schema = static_cast<ST_SCHEMA_TABLE*>(schema_table);
-    schema->fields_info = fields::waits;
-    schema->fill_table = fill;
-    return 0;
-}
+int init_lock_waits_table(void* schema_table) { return has_columns(schema_table, fields::waits, fill); }
 
 } // namespace teak

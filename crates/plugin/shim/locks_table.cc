@@ -95,7 +95,7 @@ int store_lock(void* context, const teak_held_lock* lock) {
 
 int fill(THD* thd, TABLE_LIST* tables, Item* condition) {
     if (!plugin.engine) return 0;
-    Look look{{{thd, tables->table}, !check_global_access(thd, PROCESS_ACL, true)}, wanted_rows(tables, condition)};
+    Look look{asker_of(thd, tables), wanted_rows(tables, condition)};
     if (!look.most) return 0;
     return teak_locks_report(plugin.engine, store_lock, &look) == TEAK_OK ? 0 : 1;
 }
@@ -104,11 +104,6 @@ int fill(THD* thd, TABLE_LIST* tables, Item* condition) {
 
 st_mysql_information_schema locks_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 
-int init_locks_table(void* schema_table) {
-    auto* schema = static_cast<ST_SCHEMA_TABLE*>(schema_table);
-    schema->fields_info = fields::locks;
-    schema->fill_table = fill;
-    return 0;
-}
+int init_locks_table(void* schema_table) { return has_columns(schema_table, fields::locks, fill); }
 
 } // namespace teak

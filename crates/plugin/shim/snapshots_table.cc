@@ -6,6 +6,7 @@
   who have the PROCESS privilege.
 */
 #include "snapshots_table.h"
+#include "i_s_row.h"
 #include "session.h"
 
 #include "sql_acl.h"
@@ -58,11 +59,6 @@ int fill(THD* thd, TABLE_LIST* tables, Item*) {
 
 st_mysql_information_schema snapshots_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 
-int init_snapshots_table(void* schema_table) {
-    auto* schema = static_cast<ST_SCHEMA_TABLE*>(schema_table);
-    schema->fields_info = fields;
-    schema->fill_table = fill;
-    return 0;
-}
+int init_snapshots_table(void* schema_table) { return has_columns(schema_table, fields, fill); }
 
 } // namespace teak

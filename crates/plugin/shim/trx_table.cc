@@ -111,9 +111,7 @@ int store_transaction(void* context, const teak_transaction* trx) {
 
 int fill(THD* thd, TABLE_LIST* tables, Item*) {
     if (!plugin.engine) return 0;
-    Look look{{{thd, tables->table}, !check_global_access(thd, PROCESS_ACL, true)},
-              microsecond_interval_timer(),
-              static_cast<my_time_t>(my_time(0))};
+    Look look{asker_of(thd, tables), microsecond_interval_timer(), static_cast<my_time_t>(my_time(0))};
     return teak_transactions_report(plugin.engine, store_transaction, &look) == TEAK_OK ? 0 : 1;
 }
 
@@ -141,11 +139,6 @@ void tell_person(void* of, teak_person* out) {
 
 st_mysql_information_schema trx_descriptor = {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 
-int init_trx_table(void* schema_table) {
-    auto* schema = static_cast<ST_SCHEMA_TABLE*>(schema_table);
-    schema->fields_info = fields::trx;
-    schema->fill_table = fill;
-    return 0;
-}
+int init_trx_table(void* schema_table) { return has_columns(schema_table, fields::trx, fill); }
 
 } // namespace teak

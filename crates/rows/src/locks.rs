@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use teak_core::server::{HeldLock, LockKind, LockWait, Sought, TreeName};
-use teak_core::{LockMode, TreeId, TxnId};
+use teak_core::{TreeId, TxnId};
 
 use crate::engine::EngineHandle;
 use crate::transactions::{open_transactions, OpenTransaction};
@@ -83,14 +83,4 @@ fn list(
         }
     }
     ControlFlow::Continue(())
-}
-
-impl Locked {
-    /// As what, if all of it is locked as the same.
-    pub fn mode(&self) -> Option<LockMode> {
-        match self {
-            Locked::Keys { keys, .. } => Some(keys.mode),
-            Locked::Rows(_) => None,
-        }
-    }
 }
