@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::position::{Gtid, Position};
 use crate::progress::Progress;
 use crate::sides::LogPlace;
+use crate::status::has_all;
 use crate::steps::{Step, Steps};
 use crate::target::{Place, Target};
 use crate::touched::Keys;
@@ -200,6 +201,10 @@ impl<'p> Applier<'p> {
     }
 
     fn event(&mut self, sent: &Received<'_, '_>) -> Result<(), Failure> {
+        if matches!(sent.event.body, Body::FormatDescription(_)) {
+            // No transaction goes on in the next file.
+            self.has_no_end()?;
+        }
         let begins = matches!(sent.event.body, Body::MariaDbGtid(_) | Body::MySqlGtid(_));
         if self.is_passed_over() && !begins {
             return self.skipped(sent);
@@ -265,15 +270,30 @@ impl<'p> Applier<'p> {
         }
     }
 
-    fn begin(&mut self, gtid: Gtid) -> Result<(), Failure> {
+    /// The transaction that is open, if one is, has no end in the log: the source died in the midst of it, and took it
+    /// back.
+    fn has_no_end(&mut self) -> Result<(), Failure> {
         if self.gtid.is_some() && self.gathering.take().is_none() {
-            // The source died in the midst of it.
             if self.joined > 0 {
                 return Err(Failure::Unclear(format!("{} has no end in the source's log", self.gtid())));
             }
             let done = self.target.roll_back();
             done.map_err(|error| Failure::of_target(&error, || "ROLLBACK".into()))?;
         }
+        (self.gtid, self.prepared, self.is_skipped, self.is_above) = (None, None, false, false);
+        Ok(())
+    }
+
+    /// A log has come to its end: all of it is committed. Whether that is all before a position.
+    pub fn log_ends(&mut self, behind: &str) -> Result<bool, Failure> {
+        self.has_no_end()?;
+        self.settle()?;
+        self.commit()?;
+        Ok(has_all(&self.committed_position().0, behind))
+    }
+
+    fn begin(&mut self, gtid: Gtid) -> Result<(), Failure> {
+        self.has_no_end()?;
         if self.position.has(&gtid) {
             let why = format!("the source sends {gtid}, which the position {} has already", self.position);
             return Err(Failure::Final(why, Status::Damage));

@@ -31,6 +31,8 @@ pub enum Beginning {
     MariaDb(String),
     /// Of MySQL: what is not in this set, as the server takes it.
     MySql(Vec<u8>),
+    /// With this log.
+    File(String),
 }
 
 /// What is asked of the server.
@@ -129,6 +131,11 @@ impl Dump {
         &mut self.connection
     }
 
+    /// The file that it is in.
+    pub fn file(&self) -> &str {
+        &self.log.file
+    }
+
     /// The next event, and what is known with it; None at the end of what the server has to send. Waits for it.
     pub fn receive(&mut self) -> Result<Option<(Sent<'_>, &mut Log)>, DumpError> {
         let payload = self.connection.receive()?;
@@ -213,6 +220,9 @@ impl Asked {
             command.extend_from_slice(&BEGINNING.to_le_bytes());
             command.extend_from_slice(&flags.to_le_bytes());
             command.extend_from_slice(&self.server_id().to_le_bytes());
+            if let Beginning::File(file) = &self.beginning {
+                command.extend_from_slice(file.as_bytes());
+            }
             return command;
         };
         let mut command = vec![COM_BINLOG_DUMP_GTID];

@@ -18,7 +18,7 @@ use crate::target::Target;
 use crate::{Asked, Beginning, Dump, DumpError, HEARTBEAT};
 use std::time::{Duration, Instant};
 use teak_binlog::{Body, Family, HEADER_BYTES};
-use teak_client::Connection;
+use teak_client::{Connection, Error};
 use teak_console::{signals, terminal, Status};
 
 /// How often a wait looks whether the program is to end.
@@ -193,9 +193,7 @@ impl<'p> Follower<'p> {
             Position::MariaDb(_) => Beginning::MariaDb(position.to_string()),
             Position::MySql(set) => Beginning::MySql(set.to_bytes()),
         };
-        let asked = Asked { beginning, follow: true, server_id: self.source.server_id };
-        let mut dump = Dump::begin(&self.source.settings, &asked)?;
-        dump.connection().set_read_timeout(SILENCE).map_err(|error| Failure::of_source(&error))?;
+        let mut dump = self.dump(beginning)?;
         self.progress.becomes(Condition::Following);
         self.progress.connections.add(1);
         self.say_once(&format!("follows from {position} on"));
@@ -255,9 +253,16 @@ impl<'p> Follower<'p> {
                     continue;
                 }
             }
-            let next = dump.receive().map_err(|error| self.not_there(error, other))?;
-            let Some((sent, log)) = next else {
-                return Err(Failure::Passing("source: it ends the connection".into()));
+            let (sent, log) = match dump.receive() {
+                Ok(Some(sent)) => sent,
+                Ok(None) => return Err(Failure::Passing("source: it ends the connection".into())),
+                Err(error) => {
+                    let Some(next) = self.log_behind(&error, dump.file(), applier, other)? else {
+                        return Err(self.not_there(error, other));
+                    };
+                    *dump = self.dump(Beginning::File(next))?;
+                    continue;
+                }
             };
             self.progress.bytes.add(sent.bytes.len() as u64);
             if !matches!(sent.event.body, Body::Heartbeat(_)) {
@@ -342,6 +347,40 @@ impl<'p> Follower<'p> {
         })
     }
 
+    /// Asks the source for its log.
+    fn dump(&self, beginning: Beginning) -> Result<Dump, Failure> {
+        let asked = Asked { beginning, follow: true, server_id: self.source.server_id };
+        let mut dump = Dump::begin(&self.source.settings, &asked)?;
+        dump.connection().set_read_timeout(SILENCE).map_err(|error| Failure::of_source(&error))?;
+        Ok(dump)
+    }
+
+    /// A server that is killed may have written a part of an event. Its recovery goes by what is whole, but leaves the
+    /// part where it is, and nobody is sent anything behind it. If such an end is the error: the next log, to go on with.
+    /// What that begins behind is all that was whole, and the target has it.
+    fn log_behind(
+        &mut self,
+        error: &DumpError,
+        file: &str,
+        applier: &mut Applier<'_>,
+        other: &mut Connection,
+    ) -> Result<Option<String>, Failure> {
+        let is_cut = |message: &str| message.contains("truncated in the middle of event");
+        match error {
+            DumpError::Server(Error::Server { code: NOT_THERE, message, .. }) if is_cut(message) => (),
+            _ => return Ok(None),
+        }
+        let Some(next) = next_file(file) else { return Ok(None) };
+        let behind = format!("SELECT BINLOG_GTID_POS({}, 4)", teak_sql::quoting::literal(next.as_bytes()));
+        let behind = other.value(behind).map_err(|error| Failure::of_source(&error))?;
+        let Some(behind) = behind else { return Ok(None) };
+        if !applier.log_ends(&behind)? {
+            return Ok(None);
+        }
+        self.say_once(&format!("{file} ends within an event, as the source died: goes on with {next}"));
+        Ok(Some(next))
+    }
+
     /// A source whose log does not reach back so far is asked where it begins.
     fn not_there(&self, error: DumpError, other: &mut Connection) -> Failure {
         let DumpError::Server(asked) = &error else { return error.into() };
@@ -365,6 +404,13 @@ impl<'p> Follower<'p> {
             Status::Server,
         )
     }
+}
+
+/// The name of the log behind one.
+fn next_file(file: &str) -> Option<String> {
+    let (name, number) = file.rsplit_once('.')?;
+    let number: u64 = number.parse().ok()?;
+    Some(format!("{name}.{:06}", number.checked_add(1)?))
 }
 
 /// Waits a little before something is tried again, longer each time; a signal ends the wait.
@@ -404,6 +450,16 @@ impl Pause {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logs_are_counted() {
+        for (file, next) in
+            [("b.000009", "b.000010"), ("a.b.999999", "a.b.1000000"), ("b.1000000", "b.1000001")]
+        {
+            assert_eq!(next_file(file).as_deref(), Some(next));
+        }
+        assert_eq!((next_file("b"), next_file("b.c"), next_file("")), (None, None, None));
+    }
 
     #[test]
     fn pauses_grow_to_two_seconds_and_begin_anew() {

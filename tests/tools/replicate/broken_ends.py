@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+"""`teak replicate` behind logs that end within a transaction, as their server died while it wrote it.
+
+usage: broken_ends.py [CASE...]
+"""
+
+import glob
+import os
+import struct
+import sys
+import zlib
+
+from kit.agent import SOURCE_OPTIONS, FollowingCases, run_cases
+from kit.cases import check
+
+SERVER = 5
+HEADER_BYTES, CHECKSUM_BYTES = 19, 4
+XID, WRITE_ROWS, GTID = 16, 23, 162
+
+# Rows that are in no transaction with an end have numbers above.
+OTHERS = 1_000_000
+
+
+def events_of(log):
+    """The places of a log's events, each with its kind."""
+    at, found = 4, []
+    while at < len(log):
+        kind, length = log[at + 4], struct.unpack_from("<I", log, at + 9)[0]
+        found.append((kind, at, at + length))
+        at += length
+    return found
+
+
+def next_one(log, number):
+    """What would come behind the last transaction of a log, which has inserted the row of this number: the bytes of its events."""
+    events = events_of(log)
+    last = max(at for at, (kind, _, _) in enumerate(events) if kind == GTID)
+    check(events[-1][0] == XID, f"the log does not end with a transaction of rows: {events}")
+    end, made = len(log), []
+    for kind, begins, ends in events[last:]:
+        event = bytearray(log[begins:ends - CHECKSUM_BYTES])
+        end += ends - begins
+        struct.pack_into("<I", event, 13, end)
+        if kind == WRITE_ROWS:
+            struct.pack_into("<i", event, event.rindex(struct.pack("<i", number)), number + OTHERS)
+        if kind == GTID:
+            struct.pack_into("<Q", event, HEADER_BYTES, struct.unpack_from("<Q", event, HEADER_BYTES)[0] + 1)
+        made.append(bytes(event) + struct.pack("<I", zlib.crc32(event)))
+    return made
+
+
+class Cases(FollowingCases):
+    """Each has a database, and sources of its own."""
+
+    def log(self):
+        """The source's last log."""
+        return sorted(glob.glob(os.path.join(self.source.data, "b.0*")))[-1]
+
+    def start_source(self):
+        self.source.start([*SOURCE_OPTIONS, "--server-id=1"])
+
+    def end_within(self, number, whole, some_bytes):
+        """Behind the row of this number kills the source and lets its log end with so many events of a transaction, and some bytes of the next one."""
+        self.source.kill()
+        with open(self.log(), "rb") as file:
+            made = next_one(file.read(), number)
+        check(len(made) > whole, f"a transaction of {len(made)} events")
+        with open(self.log(), "ab") as file:
+            file.write(b"".join(made[:whole]) + made[whole][:some_bytes])
+        self.start_source()
+
+    def case_what_ends_within_a_transaction_is_passed(self):
+        name = self.follow()
+        self.at(["create database wi", "create table wi.t (a int primary key, b varchar(1000))"])
+        number = 0
+        for whole in range(5):
+            for some_bytes in (0, 10, 25):
+                number += 1
+                self.at([f"insert into wi.t values ({number}, repeat('x', 1000))"])
+                self.end_within(number, whole, some_bytes)
+                self.at([f"insert into wi.t values (-{number}, '')"])
+                self.agent.catch_up(name, self.source)
+        self.arrive(name, "wi")
+
+    def case_what_is_whole_before_such_an_end_is_applied(self):
+        number = 0
+        for keys in ({}, {"workers": 3}, {"workers": 3, "commit_order": "false"}):
+            name = self.follow(**keys)
+            database = f"wb{self.names}"
+            self.at([f"create database {database}", f"create table {database}.t (a int primary key, b varchar(1000))"])
+            for whole, some_bytes in ((0, 10), (2, 0), (2, 25), (3, 100)):
+                self.agent.catch_up(name, self.source)
+                self.agent.kill()
+                for _ in range(20):
+                    number += 1
+                    self.at([f"insert into {database}.t values ({number}, repeat('x', 1000))"])
+                self.end_within(number, whole, some_bytes)
+                # What comes next has the number of what had no end; here nothing comes.
+                self.agent.forget()
+                self.agent.start()
+                self.agent.catch_up(name, self.source)
+                check(("ends within an event" in self.agent.says()) == (some_bytes > 0), self.agent.says())
+            self.arrive(name, database)
+
+    def case_several_such_ends_are_passed(self):
+        name = self.follow()
+        self.at(["create database ws", "create table ws.t (a int primary key, b varchar(1000))", "insert into ws.t values (1, '')"])
+        self.agent.catch_up(name, self.source)
+        self.agent.kill()
+        for number in range(2, 5):
+            self.at([f"insert into ws.t values ({number}, '')"])
+            self.end_within(number, 3, 30)
+        self.agent.start()
+        self.arrive(name, "ws")
+
+    def case_a_log_that_has_lost_something_stops_the_source(self):
+        name = self.follow()
+        self.at(["create database wl", "create table wl.t (a int primary key)", "insert into wl.t values (1)"])
+        self.agent.catch_up(name, self.source)
+        self.agent.kill()
+        self.at(["insert into wl.t values (2)", "insert into wl.t values (3)"])
+        self.source.kill()
+        log = self.log()
+        self.start_source()
+        os.truncate(log, os.path.getsize(log) - 20)
+        self.agent.forget()
+        self.agent.start()
+        self.stops(SERVER, f"{name}: stopped: source: ERROR 1236", "truncated in the middle of event")
+        rows = self.target.query("select a from wl.t", database=None)
+        check(rows == ((1,), (2,)), f"{rows}")
+
+
+if __name__ == "__main__":
+    sys.exit(run_cases(Cases, __doc__))
