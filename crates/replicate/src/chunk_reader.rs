@@ -24,9 +24,10 @@ const TOO_MANY_BYTES: usize = 2 * CHUNK_BYTES as usize;
 const AT_ONCE_BYTES: u64 = 256 << 20;
 /// So often a table is looked at whose definition changes meanwhile.
 const ATTEMPTS: u32 = 20;
-/// What a server says of a table that is not there, and of one that was defined anew since the snapshot.
+/// What a server says of a table that is not there.
 const GONE: [u16; 2] = [1049, 1146];
-const CHANGED: u16 = 1412;
+/// And of one that was defined anew since the snapshot, or is about to be.
+const CHANGES: [u16; 2] = [1412, 1205];
 
 /// A table that is to be copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,9 +96,13 @@ impl From<Failure> for NotRead {
     }
 }
 
-/// A connection to a source that reads.
+/// A connection to a source that reads, and one that keeps a table's definition as it is until the first has it.
+///
+/// InnoDB would show a snapshot a table that was rebuilt since, if that had begun before: without an error, and without
+/// the rows that were changed after the snapshot.
 pub struct ChunkReader {
     connection: Connection,
+    keeper: Connection,
     known: Option<Known>,
 }
 
@@ -118,8 +123,8 @@ impl ChunkReader {
             connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
             Ok(connection)
         };
-        let connection = connect().map_err(|error| Failure::of_source(&error))?;
-        Ok(ChunkReader { connection, known: None })
+        let connect = || connect().map_err(|error| Failure::of_source(&error));
+        Ok(ChunkReader { connection: connect()?, keeper: connect()?, known: None })
     }
 
     /// Begins a snapshot, in which the definition of the table is as it will be; its place in the log.
@@ -132,7 +137,7 @@ impl ChunkReader {
                 Err(error) if error.code().is_some_and(|code| GONE.contains(&code)) => {
                     return Err(NotRead::Gone)
                 }
-                Err(error) if error.code() == Some(CHANGED) => (),
+                Err(error) if error.code().is_some_and(|code| CHANGES.contains(&code)) => (),
                 Err(error) => return Err(Failure::of_source(&error).into()),
             }
             self.end()?;
@@ -151,14 +156,17 @@ impl ChunkReader {
 
     /// Ends the snapshot.
     pub fn end(&mut self) -> Result<(), Failure> {
-        self.connection.execute("ROLLBACK").map(|_| ()).map_err(|error| Failure::of_source(&error))
+        let mut ended = [&mut self.connection, &mut self.keeper].into_iter().map(|of| of.execute("ROLLBACK"));
+        ended.try_for_each(|end| end.map(|_| ())).map_err(|error| Failure::of_source(&error))
     }
 
-    /// None: the table is not as it was in the snapshot.
+    /// None: there is no such table any more.
     fn snapshot(&mut self, request: &Request) -> Result<Result<Option<LogPlace>, Failure>, Error> {
         let connection = &mut self.connection;
         let name = copying::quoted(&request.table.there);
-        let before = definition(connection, &name)?;
+        // It waits for statements that change the definition; later ones wait for it.
+        self.keeper.execute("START TRANSACTION")?;
+        self.keeper.execute([b"SELECT 1 FROM ", &name[..], b" LIMIT 0"].concat())?;
         connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
         let place = connection.query("SHOW STATUS LIKE 'binlog_snapshot_%'")?;
         let place: Vec<Vec<String>> = tables::texts(place).collect();
@@ -170,12 +178,14 @@ impl ChunkReader {
             let why = "source: it does not tell where in its log a snapshot is (Binlog_snapshot_position)";
             return Ok(Err(Failure::Final(why.into(), Status::Server)));
         };
-        // From here on nobody can change the definition.
-        connection.execute([b"SELECT 1 FROM ", &name[..], b" LIMIT 1"].concat())?;
-        if definition(connection, &name)? != before {
-            return Ok(Ok(None));
-        }
-        if self.known.as_ref().is_none_or(|known| known.definition != before) {
+        // From here on nobody can change it. Who waits to do so waits for the keeper, which must not wait for who waits
+        // for him.
+        let keep =
+            [b"SET STATEMENT lock_wait_timeout = 0 FOR SELECT 1 FROM ", &name[..], b" LIMIT 1"].concat();
+        connection.execute(keep)?;
+        self.keeper.execute("ROLLBACK")?;
+        let definition = definition(connection, &name)?;
+        if self.known.as_ref().is_none_or(|known| known.definition != definition) {
             let (database, table) = &request.table.there;
             let Some(found) = tables::one(connection, database, table)? else { return Ok(Ok(None)) };
             if let Some(why) = refusal(&found) {
@@ -183,7 +193,7 @@ impl ChunkReader {
                 return Ok(Err(Failure::Final(why, Status::Usage)));
             }
             let row_bytes = found.bytes.checked_div(found.rows).unwrap_or(0).max(1);
-            self.known = Some(Known { definition: before, table: found, row_bytes });
+            self.known = Some(Known { definition, table: found, row_bytes });
         }
         Ok(Ok(Some((file, position))))
     }

@@ -108,8 +108,7 @@ impl Copier {
         let start = |number| Worker::start((number, workers), target, applier.plan(), answer.clone());
         let threads: Vec<Worker> = (0..workers).map(start).collect::<Result<_, _>>()?;
         let workers = threads.into_iter().map(|worker| (worker, None)).collect();
-        let generation = applier.copying().changes;
-        let mut copier = Copier { workers, answers, left: VecDeque::new(), generation, crowd: None };
+        let mut copier = Copier { workers, answers, left: VecDeque::new(), generation: 0, crowd: None };
         let mut missing = copier.workers.len();
         while missing > 0 && !signals::interrupted() {
             match copier.answer(TICK)? {
@@ -118,8 +117,10 @@ impl Copier {
                 Some(_) => missing -= 1,
             }
         }
-        // Their locks are held now, and this source's still is: who takes that one later waits for theirs.
+        // Their locks are held now, and this source's still is: who takes that one later waits for theirs. Until then a
+        // range of a former program could be committed.
         applier.must_go_on()?;
+        applier.read_copying()?;
         copier.plan(source, applier)?;
         Ok(copier)
     }

@@ -356,8 +356,8 @@ impl<'p> Follower<'p> {
     }
 
     /// A server that is killed may have written a part of an event. Its recovery goes by what is whole, but leaves the
-    /// part where it is, and nobody is sent anything behind it. If such an end is the error: the next log, to go on with.
-    /// What that begins behind is all that was whole, and the target has it.
+    /// part where it is, and nobody is sent what is behind it. If such an end is the error: the log to go on with; it
+    /// begins behind all that was whole, which the target has.
     fn log_behind(
         &mut self,
         error: &DumpError,

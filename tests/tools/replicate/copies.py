@@ -14,7 +14,7 @@ import time
 import pymysql
 
 from kit.agent import SOURCE_OPTIONS, TARGET_OPTIONS, FollowingCases, beside, expect_same, run_cases
-from kit.cases import check
+from kit.cases import Failure, check
 from kit.columns import COLUMNS
 from kit.options import seed
 
@@ -173,6 +173,74 @@ class Cases(FollowingCases):
         beside(self.writers("cw", choices), work)
         self.copied(name)
         print(f"        {self.same(name, 'cw')} rows", flush=True)
+        check(self.agent.stop() == 0, "no end in order")
+
+    def waits_for(self, info):
+        """Who waits for a definition with a statement like this."""
+        return self.source.query(f"select id from information_schema.processlist where info like '{info}' and state = 'Waiting for table metadata lock'", database=None)
+
+    def held(self, table, statement):
+        """A statement that rebuilds a table waits, in its last step, for a transaction that has changed a row: its connection, and the thread of the statement."""
+        holder = self.source.connect(database="cr")
+        for _ in range(20):
+            thread = threading.Thread(target=self.at, args=([statement],), kwargs={"database": "cr"})
+            thread.start()
+            while thread.is_alive() and not self.source.query(f"select 1 from information_schema.processlist where info = '{statement}' and state = 'altering table'", database=None):
+                pass
+            with holder.cursor() as cursor:
+                cursor.execute(f"update {table} set c = c + 1 where a = 1")
+            while thread.is_alive() and not self.waits_for(statement):
+                time.sleep(0.01)
+            if thread.is_alive():
+                return holder, thread
+            holder.rollback()
+        raise Failure(f"{statement} is too fast")
+
+    def case_a_table_is_rebuilt_as_its_snapshot_begins(self):
+        # To a snapshot that began meanwhile InnoDB shows the new table, without the rows that were changed since.
+        self.at(["create database cr", "use cr", "create table parent (id int primary key)", "insert into parent values (1)",
+                 "create table child (a bigint unsigned, b int, c int, up int, d varchar(100), primary key (a, b), foreign key (up) references parent (id))",
+                 "insert into child select seq, seq, 0, 1, repeat('x', 100) from seq_1_to_200000"])
+        holder, thread = self.held("child", "alter table child force")
+        # Once the parent is copied, it is known where the log is, and that nothing is between it and the snapshot.
+        name = self.follow(start='"copy"', databases='["cr"]')
+        self.agent.until(lambda: self.waits_for("%SELECT 1 FROM `cr`.`child`%"), "that the copy waits")
+        with holder.cursor() as cursor:
+            for change in ("delete from child where a = 2", "update child set c = 7 where a between 3 and 9", "insert into child values (2, 1, 1, 1, '')", "update child set a = 0 where a = 100"):
+                cursor.execute(change)
+        holder.commit()
+        holder.close()
+        thread.join()
+        self.copied(name)
+        self.same(name, "cr")
+        check(self.agent.stop() == 0, "no end in order")
+
+    def case_a_range_is_committed_while_the_next_program_begins(self):
+        self.at(["create database cc", "use cc", "create table t (a int primary key, b int)", "insert into t select seq, seq from seq_1_to_200000"])
+        name = self.follow(start='"copy"', databases='["cc"]')
+        self.agent.until(lambda: self.parts(name), "that a range is copied")
+        self.agent.kill()
+        last = self.parts(name)[0][1]
+        # The next program reads no range before it is to commit none.
+        reader, committer = self.source.connect(database="cc"), self.target.connect(database=None)
+        with reader.cursor() as at_source, committer.cursor() as at_target:
+            at_source.execute("lock tables t write")
+            self.agent.start()
+            self.agent.until(lambda: self.waits_for("%SELECT 1 FROM `cc`.`t`%"), "that it copies")
+            for stage in ("start", "flush", "block_ddl", "block_commit"):
+                at_target.execute(f"backup stage {stage}")
+            at_source.execute("unlock tables")
+            self.agent.until(lambda: self.target.query("select 1 from information_schema.processlist where info = 'COMMIT' and state like 'Waiting for backup lock%'", database=None), "that it commits")
+            self.agent.kill()
+            self.at([f"delete from t where a = {last + 1}", f"update t set b = -1 where a = {last + 2}"], database="cc")
+            self.agent.forget()
+            self.agent.start()
+            self.agent.until(lambda: self.target.query("select 1 from information_schema.processlist where state = 'User lock'", database=None), "that it waits for what is committed")
+            at_target.execute("backup stage end")
+        reader.close()
+        committer.close()
+        self.copied(name)
+        self.same(name, "cc")
         check(self.agent.stop() == 0, "no end in order")
 
     def several(self, database):

@@ -21,6 +21,12 @@ impl<'p> Applier<'p> {
         &self.copying
     }
 
+    /// Reads anew which these are.
+    pub fn read_copying(&mut self) -> Result<(), Failure> {
+        self.copying = Copying::read(&mut self.target)?;
+        Ok(())
+    }
+
     /// The source.
     pub fn plan(&self) -> &'p SourcePlan {
         self.source
