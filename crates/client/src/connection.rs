@@ -1,6 +1,6 @@
 //! Statements and their results, in the text protocol.
 
-use super::packet::{Fields, Packets};
+use super::packet::{Fields, OnSilence, Packets};
 use super::Error;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -199,6 +199,11 @@ impl Connection {
         self.packets.set_read_timeout(limit)
     }
 
+    /// What is asked instead when nothing comes, or can be sent, for as long as the limits of time say.
+    pub(super) fn on_silence(&mut self, ask: OnSilence) {
+        self.packets.on_silence(ask);
+    }
+
     /// Passes a command of somebody else on; the payloads of the answer, which may be an error of the server. Only of
     /// commands whose answer looks like that of a statement.
     pub(super) fn relay(&mut self, command: &[u8], answer: &mut Vec<Vec<u8>>) -> Result<(), Error> {
@@ -292,6 +297,9 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        if self.packets.is_lost() {
+            return;
+        }
         self.packets.restart();
         // If it does not arrive, the server notices the closed socket.
         let _ = self.packets.send(&[COM_QUIT], b"");

@@ -46,6 +46,7 @@ pub fn handshake(bytes: &[u8]) {
         database: Some("database".into()),
         character_set: "utf8mb4".into(),
         connect_timeout: None,
+        patience: None,
         several_statements: true,
         local_data: true,
         tls: Tls { policy: TlsPolicy::Never, ..Tls::default() },

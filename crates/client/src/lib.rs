@@ -6,7 +6,7 @@
 //! Arguments (command line) ─┐
 //! option_file (my.cnf)      ├─> Settings ── connect() ──> Connection ── execute(), query()
 //! environment, prompt       ─┘                  │
-//!                                handshake, authentication, tls
+//!                                handshake, authentication, tls      silence: whether a server still works
 //! ```
 //!
 //! [`Guest`] is the other side: a client of somebody else, whose statements go to a server over a connection of ours.
@@ -27,6 +27,7 @@ mod packet;
 mod process_list;
 mod proxy;
 mod settings;
+mod silence;
 mod tls;
 
 pub use arguments::{split_short_password, Arguments};

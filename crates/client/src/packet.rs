@@ -41,6 +41,13 @@ impl Socket {
             Socket::Unix(stream) => stream.set_read_timeout(Some(limit)),
         }
     }
+
+    fn set_write_timeout(&self, limit: Duration) -> std::io::Result<()> {
+        match self {
+            Socket::Tcp(stream) => stream.set_write_timeout(Some(limit)),
+            Socket::Unix(stream) => stream.set_write_timeout(Some(limit)),
+        }
+    }
 }
 
 impl Read for Socket {
@@ -108,9 +115,16 @@ impl Stream {
     }
 }
 
+/// What is asked when nothing was received, or could be sent, for as long as the limits of time say; an error ends the
+/// connection.
+pub type OnSilence = Box<dyn FnMut() -> Result<(), Error> + Send>;
+
 /// Reads and writes packets.
 pub struct Packets {
     stream: Stream,
+    on_silence: Option<OnSilence>,
+    /// Nothing more can be sent.
+    is_lost: bool,
     /// Bytes received and not yet taken: `input[taken..received]`.
     input: Vec<u8>,
     taken: usize,
@@ -125,7 +139,18 @@ impl Packets {
     pub fn new(socket: Socket) -> Packets {
         let local = matches!(socket, Socket::Unix(_));
         let (input, output) = (vec![0; 16 << 10], Vec::new());
-        Packets { stream: Stream::Plain(socket), input, taken: 0, received: 0, output, sequence: 0, local }
+        let stream = Stream::Plain(socket);
+        Packets {
+            stream,
+            on_silence: None,
+            is_lost: false,
+            input,
+            taken: 0,
+            received: 0,
+            output,
+            sequence: 0,
+            local,
+        }
     }
 
     /// Whether the connection is encrypted.
@@ -148,7 +173,10 @@ impl Packets {
         };
         let mut stream = Box::new(rustls::StreamOwned::new(session, socket));
         while stream.conn.is_handshaking() {
-            stream.conn.complete_io(&mut stream.sock).map_err(|error| Error::Tls(error.to_string()))?;
+            stream.conn.complete_io(&mut stream.sock).map_err(|error| match is_silence(&error) {
+                true => lost(error),
+                false => Error::Tls(error.to_string()),
+            })?;
         }
         self.stream = Stream::Encrypted(stream);
         Ok(())
@@ -171,7 +199,6 @@ impl Packets {
 
     /// Sends `first` followed by `rest` as one payload.
     pub fn send(&mut self, first: &[u8], rest: &[u8]) -> Result<(), Error> {
-        let lost = || Error::io("the connection to the server is lost");
         let mut parts = (first, rest);
         loop {
             let length = (parts.0.len() + parts.1.len()).min(LONGEST);
@@ -183,18 +210,61 @@ impl Packets {
             self.output.extend_from_slice(&parts.0[..from_first]);
             let (now, later) = parts.1.split_at(length - from_first);
             parts = (&parts.0[from_first..], later);
-            let writer = self.stream.as_write()?;
             if now.len() <= COPIED {
                 self.output.extend_from_slice(now);
-                writer.write_all(&self.output).map_err(lost())?;
-            } else {
-                writer.write_all(&self.output).map_err(lost())?;
-                writer.write_all(now).map_err(lost())?;
+            }
+            let output = std::mem::take(&mut self.output);
+            let sent = self.write(&output);
+            self.output = output;
+            sent?;
+            if now.len() > COPIED {
+                self.write(now)?;
             }
             if length < LONGEST {
-                return writer.flush().map_err(lost());
+                return self.flush();
             }
         }
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        while !bytes.is_empty() {
+            match self.stream.as_write()?.write(bytes) {
+                Ok(0) => return Err(self.loses(std::io::ErrorKind::WriteZero.into())),
+                Ok(count) => bytes = &bytes[count..],
+                Err(error) => self.goes_on(error)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        while let Err(error) = self.stream.as_write()?.flush() {
+            self.goes_on(error)?;
+        }
+        Ok(())
+    }
+
+    /// Whether to try again what has failed.
+    fn goes_on(&mut self, error: std::io::Error) -> Result<(), Error> {
+        match &mut self.on_silence {
+            _ if error.kind() == std::io::ErrorKind::Interrupted => Ok(()),
+            Some(ask) if is_silence(&error) => {
+                let asked = ask();
+                self.is_lost = asked.is_err();
+                asked
+            }
+            _ => Err(self.loses(error)),
+        }
+    }
+
+    fn loses(&mut self, error: std::io::Error) -> Error {
+        self.is_lost = true;
+        lost(error)
+    }
+
+    /// Whether an error has shown that nothing more can be sent.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
     }
 
     /// Waits for something to be received, or for the end of the connection, at most so long; a signal ends the wait.
@@ -212,7 +282,19 @@ impl Packets {
 
     /// From now on it is an error if nothing comes for so long while a payload is received.
     pub fn set_read_timeout(&mut self, limit: Duration) -> Result<(), Error> {
+        self.on_silence = None;
         self.stream.socket()?.set_read_timeout(limit).map_err(Error::io("a limit of time cannot be set"))
+    }
+
+    /// The same, and also if nothing can be sent for so long.
+    pub fn set_timeouts(&mut self, limit: Duration) -> Result<(), Error> {
+        self.set_read_timeout(limit)?;
+        self.stream.socket()?.set_write_timeout(limit).map_err(Error::io("a limit of time cannot be set"))
+    }
+
+    /// What is done instead of that from now on.
+    pub fn on_silence(&mut self, ask: OnSilence) {
+        self.on_silence = Some(ask);
     }
 
     /// Receives one payload into `payload`.
@@ -246,8 +328,10 @@ impl Packets {
             (self.taken, self.received) = (0, self.received - self.taken);
         }
         while self.received - self.taken < wanted {
-            let free = &mut self.input[self.received..];
-            self.received += read_some(self.stream.as_read()?, free)?;
+            let mut input = std::mem::take(&mut self.input);
+            let read = self.read_some(&mut input[self.received..]);
+            self.input = input;
+            self.received += read?;
         }
         Ok(())
     }
@@ -260,26 +344,38 @@ impl Packets {
         let mut filled = payload.len();
         payload.resize(filled + length - here, 0);
         while filled < payload.len() {
-            filled += read_some(self.stream.as_read()?, &mut payload[filled..])?;
+            filled += self.read_some(&mut payload[filled..])?;
         }
         Ok(())
     }
-}
 
-fn read_some(stream: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, Error> {
-    loop {
-        match stream.read(buffer) {
-            Ok(0) => {
-                let error = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the server closed it");
-                return Err(Error::Io { what: "the connection to the server is lost".into(), error });
-            }
-            Ok(count) => return Ok(count),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => {
-                return Err(Error::Io { what: "the connection to the server is lost".into(), error })
+    fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
+        loop {
+            match self.stream.as_read()?.read(buffer) {
+                Ok(0) => {
+                    let kind = std::io::ErrorKind::UnexpectedEof;
+                    return Err(self.loses(std::io::Error::new(kind, "the server closed it")));
+                }
+                Ok(count) => return Ok(count),
+                Err(error) => self.goes_on(error)?,
             }
         }
     }
+}
+
+/// A limit of time has passed.
+fn is_silence(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+}
+
+fn lost(error: std::io::Error) -> Error {
+    let error = match error.kind() {
+        std::io::ErrorKind::WouldBlock => {
+            std::io::Error::new(std::io::ErrorKind::TimedOut, "the server says nothing")
+        }
+        _ => error,
+    };
+    Error::Io { what: "the connection to the server is lost".into(), error }
 }
 
 /// Takes fields off a payload; each fails where the payload is too short.

@@ -2,7 +2,7 @@
 
 use super::option_file::OptionFiles;
 use super::packet::{Packets, Socket};
-use super::{handshake, Arguments, Connection, Error};
+use super::{handshake, silence, Arguments, Connection, Error};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,9 @@ pub struct Settings {
     pub character_set: String,
     /// How long a connection over TCP may take to be made.
     pub connect_timeout: Option<Duration>,
+    /// A server that says nothing for so long, or takes nothing, is asked over another connection whether it is at work
+    /// for the silent one; if not, that is lost. Without: it is waited for.
+    pub patience: Option<Duration>,
     /// Whether the server takes several statements at once, separated by semicolons. No option: it is for statements of
     /// this program.
     pub several_statements: bool,
@@ -126,6 +129,7 @@ impl Settings {
             character_set: character_set(arguments, &files),
             several_statements: false,
             local_data: false,
+            patience: None,
             connect_timeout: seconds.filter(|&seconds| seconds > 0).map(Duration::from_secs),
             tls: Tls { policy, ..tls },
         })
@@ -138,8 +142,20 @@ impl Settings {
 
     /// A new connection, authenticated, with the database and the character set chosen.
     pub fn connect(&self) -> Result<Connection, Error> {
-        let socket = self.dial()?;
-        let mut connection = handshake::perform(Packets::new(socket), self)?;
+        let mut connection = self.log_in()?;
+        if let Some(patience) = self.patience {
+            silence::watch(&mut connection, self, patience)?;
+        }
+        Ok(connection)
+    }
+
+    /// The same, of which nothing but an answer in time is taken.
+    pub(super) fn log_in(&self) -> Result<Connection, Error> {
+        let mut packets = Packets::new(self.dial()?);
+        if let Some(patience) = self.patience {
+            packets.set_timeouts(patience)?;
+        }
+        let mut connection = handshake::perform(packets, self)?;
         if self.character_set != "utf8mb4" {
             connection.execute(format!("SET NAMES `{}`", self.character_set.replace('`', "``")))?;
         }

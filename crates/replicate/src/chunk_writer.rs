@@ -6,6 +6,7 @@ use crate::chunks;
 use crate::control;
 use crate::copying::{self, Part};
 use crate::failure::Failure;
+use crate::target::take_lock;
 use teak_client::{values, Connection, Error, Settings};
 use teak_console::Status;
 use teak_sql::columns::Column;
@@ -17,8 +18,8 @@ const SESSION: &str =
      wait_timeout = 31536000, net_read_timeout = 3600, net_write_timeout = 3600, max_statement_time = 0";
 /// Rows go to the server in parts of so many bytes, about.
 const PART_BYTES: usize = 64 << 10;
-/// How long the connection of a former copy may take to end.
-const LOCK_SECONDS: u32 = 5;
+/// A connection of a former copy that waits for a statement for so long gets none.
+const GONE_SECONDS: u64 = 5;
 /// No such table.
 const GONE: [u16; 2] = [1049, 1146];
 
@@ -45,8 +46,9 @@ impl ChunkWriter {
         let of_target = |error: Error| Failure::of_target(&error, || "the beginning of a copy".into());
         let mut connection = connect().map_err(of_target)?;
         for lock in locks {
-            let lock = format!("SELECT GET_LOCK({}, {LOCK_SECONDS})", lock_of_copy(source, lock));
-            if connection.value(lock).map_err(of_target)?.as_deref() != Some("1") {
+            // Who has it is of a former program, whose own lock this one has.
+            let lock = lock_of_copy(source, lock);
+            if !take_lock(&mut connection, &lock, GONE_SECONDS).map_err(of_target)? {
                 let why = "target: somebody else copies this source, or what he began has not ended";
                 return Err(Failure::Passing(why.into()));
             }

@@ -16,6 +16,9 @@ use toml::{Spanned, Value};
 const DEFAULT_PORT: u16 = 3306;
 /// A server that is away must not hold a thread for as long as the system would try.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// After so many seconds without a word of a server somebody looks whether it is there, and after how many at most.
+const TIMEOUT: u64 = 30;
+const LONGEST_TIMEOUT: u64 = 3600;
 /// A table is named by it, with two letters more.
 const LONGEST_NAME: usize = 62;
 /// So many workers a source has at most.
@@ -181,6 +184,7 @@ macro_rules! server_keys {
             tls_cert: Option<PathBuf>,
             tls_key: Option<PathBuf>,
             tls_verify_host: Option<bool>,
+            timeout: Option<u64>,
             $($key: $kind,)*
         }
 
@@ -206,6 +210,7 @@ macro_rules! server_keys {
                     database: None,
                     character_set: "utf8mb4".into(),
                     connect_timeout: Some(CONNECT_TIMEOUT),
+                    patience: Some(patience(self.timeout)?),
                     several_statements: false,
                     local_data: false,
                     tls,
@@ -344,6 +349,13 @@ impl SourcePlan {
             "{} asks the same server as replica {id}: it sends its log to one of them only",
             other.name
         ))
+    }
+}
+
+fn patience(seconds: Option<u64>) -> Result<Duration, String> {
+    match seconds.unwrap_or(TIMEOUT) {
+        seconds @ 1..=LONGEST_TIMEOUT => Ok(Duration::from_secs(seconds)),
+        other => Err(format!("timeout: {other} is not from 1 to {LONGEST_TIMEOUT} seconds")),
     }
 }
 

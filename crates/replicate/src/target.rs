@@ -43,8 +43,11 @@ const MOST: usize = 200;
 const NO_DATABASE: u16 = 1049;
 /// And of a table that is not, or whose database is not.
 const NO_TABLE: [u16; 2] = [NO_DATABASE, 1146];
-/// How long another agent's connection may take to end.
+/// How long the connection of a former program may take to end.
 const LOCK_SECONDS: u32 = 5;
+/// Who follows a source looks every second what is wanted of it. Who has not for twice the limit of time of the target,
+/// and for so long, is gone, and his connection is there only since nobody has told the server.
+const GONE_SECONDS: u64 = 10;
 
 /// A statement that changes definitions and may have been carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +109,8 @@ impl<'p> Target<'p> {
         if !wrong.is_empty() {
             return Err(Failure::Final(format!("target: {}", wrong.join("; ")), Status::Usage));
         }
+        let patience = plan.settings.patience.unwrap_or_default();
+        let gone_seconds = (2 * patience.as_secs()).max(GONE_SECONDS);
         let mut longest_packet = 0;
         let mut begin = || -> Result<bool, Error> {
             set_session(&mut connection)?;
@@ -122,8 +127,7 @@ impl<'p> Target<'p> {
             connection.execute("USE teak_replicate")?;
             let packet = connection.value("SELECT @@max_allowed_packet")?;
             longest_packet = packet.and_then(|text| text.parse().ok()).unwrap_or(0);
-            let lock = format!("SELECT GET_LOCK({}, {LOCK_SECONDS})", lock_of(&source.name));
-            Ok(connection.value(lock)?.as_deref() == Some("1"))
+            take_lock(&mut connection, &lock_of(&source.name), gone_seconds)
         };
         let is_ours = begin().map_err(|error| Failure::of_target(&error, || "the beginning".into()))?;
         if !is_ours {
@@ -484,6 +488,29 @@ pub fn begin_session(connection: &mut Connection) -> Result<(), Error> {
 /// The name of the lock that says that a source is followed, as a statement has it.
 pub fn lock_of(source: &str) -> String {
     format!("'teak_replicate/{source}'")
+}
+
+/// Takes a lock by name, if need be from a connection that holds it and has waited for a statement, or its data, for
+/// so long. False: somebody else has it.
+pub fn take_lock(connection: &mut Connection, lock: &str, gone_seconds: u64) -> Result<bool, Error> {
+    let take = format!("SELECT GET_LOCK({lock}, {LOCK_SECONDS})");
+    if connection.value(&take)?.as_deref() == Some("1") {
+        return Ok(true);
+    }
+    let holder = format!(
+        "SELECT ID FROM information_schema.PROCESSLIST
+        WHERE ID = IS_USED_LOCK({lock}) AND (COMMAND = 'Sleep' OR STATE = 'Reading from net')
+            AND TIME >= {gone_seconds}"
+    );
+    let Some(holder) = connection.value(holder)? else { return Ok(false) };
+    // Of another account it may not.
+    match connection.execute(format!("KILL {holder}")) {
+        Err(Error::Server { .. }) => Ok(false),
+        killed => {
+            killed?;
+            Ok(connection.value(take)?.as_deref() == Some("1"))
+        }
+    }
 }
 
 /// An error of a login is final only if the server refuses it.

@@ -139,6 +139,7 @@ fn connect(process: &mut Child, socket: &Path, seconds: u64) -> Result<Connectio
         database: None,
         character_set: "utf8mb4".into(),
         connect_timeout: None,
+        patience: None,
         several_statements: false,
         local_data: false,
         tls: Default::default(),

@@ -125,6 +125,8 @@ fn what_is_wrong_is_told_with_its_line() {
             "r.toml:10: unknown variant `ignore`, expected one of `stop`, `skip`, `overwrite`",
         ),
         (format!("{TARGET}{SOURCE}{now}server_id = 0\n"), "r.toml:10: server_id is 0"),
+        (format!("{TARGET}{SOURCE}{now}timeout = 0\n"), "r.toml:4: timeout: 0 is not from 1 to 3600 seconds"),
+        (format!("{TARGET}timeout = 3601\n{SOURCE}{now}"), "r.toml:1: timeout: 3601 is not"),
         (format!("{TARGET}{SOURCE}{now}workers = 0\n"), "r.toml:10: workers is a number from 1 to 64"),
         (format!("{TARGET}workers = 65\n{SOURCE}{now}"), "r.toml:4: workers is a number from 1 to 64"),
         (format!("{TARGET}engine = \"x'y\"\n{SOURCE}{now}"), "r.toml:4: engine is not"),
