@@ -135,6 +135,14 @@ def expect_same(source, target, database, renamed=None):
     return rows
 
 
+def others_of(server, database):
+    """Views, routines and triggers of a database, the last two with their bodies."""
+    query = """select 'view', table_name, '' from information_schema.views where table_schema = '{0}'
+        union all select routine_type, routine_name, routine_definition from information_schema.routines where routine_schema = '{0}'
+        union all select 'trigger', trigger_name, action_statement from information_schema.triggers where trigger_schema = '{0}' order by 1, 2"""
+    return list(server.query(query.format(database), database=None))
+
+
 def beside(writers, work):
     """Does `work` while threads write, each of which has `stopped`, and its `trouble`, in the end."""
     for writer in writers:

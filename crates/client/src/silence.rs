@@ -1,8 +1,9 @@
 //! Servers that say nothing: whether they work, or nobody is there any more.
 //!
 //! A connection whose other end has gone without a word (its power, a network, something between that forgets
-//! connections) looks like one whose server is at a long statement. TCP tells it after a quarter of an hour if something
-//! was not received, and never if all was. So the server is asked over another connection what the silent one does.
+//! connections) looks like one whose server is at a long statement. TCP tells it after a quarter of an hour if
+//! something was not received, and never if all was. So the server is asked over another connection what the silent one
+//! does.
 
 use super::connection::Connection;
 use super::settings::Settings;

@@ -302,6 +302,17 @@ impl Check<'_> {
         if plan.routes.patterns().is_empty() && there.is_empty() {
             self.findings.add(plan.lines.table, Wrong, format!("{name}: no database{that} is followed"));
         }
+        let missing = |database: &String| {
+            let missing = grants.missing(&["SELECT", "SHOW VIEW", "TRIGGER"], Some(database));
+            Some((database.clone(), missing.join(", "))).filter(|_| !missing.is_empty())
+        };
+        if let Some((database, missing)) =
+            there.iter().find_map(missing).filter(|_| plan.start == Start::Copy)
+        {
+            let why = "what an account does not see is not copied";
+            let why = format!("{name}: the account has not {missing} ON `{database}`: {why}");
+            self.findings.add(plan.lines.start, Warning, why);
+        }
         if !sees_all {
             let why = format!("{name}: tables that the account has no SELECT on are not looked at");
             self.findings.add(plan.lines.table, Warning, why);

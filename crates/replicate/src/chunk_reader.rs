@@ -168,13 +168,7 @@ impl ChunkReader {
         self.keeper.execute("START TRANSACTION")?;
         self.keeper.execute([b"SELECT 1 FROM ", &name[..], b" LIMIT 0"].concat())?;
         connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
-        let place = connection.query("SHOW STATUS LIKE 'binlog_snapshot_%'")?;
-        let place: Vec<Vec<String>> = tables::texts(place).collect();
-        let of =
-            |what: &str| place.iter().find(|row| row[0].eq_ignore_ascii_case(what)).map(|row| row[1].clone());
-        let file = of("binlog_snapshot_file").unwrap_or_default();
-        let position = of("binlog_snapshot_position").and_then(|text| text.parse().ok());
-        let Some(position) = position.filter(|_| !file.is_empty()) else {
+        let Some(place) = place_of_snapshot(connection)? else {
             let why = "source: it does not tell where in its log a snapshot is (Binlog_snapshot_position)";
             return Ok(Err(Failure::Final(why.into(), Status::Server)));
         };
@@ -195,7 +189,7 @@ impl ChunkReader {
             let row_bytes = found.bytes.checked_div(found.rows).unwrap_or(0).max(1);
             self.known = Some(Known { definition, table: found, row_bytes });
         }
-        Ok(Ok(Some((file, position))))
+        Ok(Ok(Some(place)))
     }
 
     fn rows(&mut self, request: Request) -> Result<Result<Chunk, Failure>, Error> {
@@ -258,6 +252,16 @@ impl ChunkReader {
         }
         Ok(Ok(chunk))
     }
+}
+
+/// Where in the source's log the snapshot of a connection is; None if the server does not tell.
+pub fn place_of_snapshot(connection: &mut Connection) -> Result<Option<LogPlace>, Error> {
+    let place = connection.query("SHOW STATUS LIKE 'binlog_snapshot_%'")?;
+    let place: Vec<Vec<String>> = tables::texts(place).collect();
+    let of =
+        |what: &str| place.iter().find(|row| row[0].eq_ignore_ascii_case(what)).map(|row| row[1].clone());
+    let position = of("binlog_snapshot_position").and_then(|text| text.parse().ok());
+    Ok(of("binlog_snapshot_file").filter(|file| !file.is_empty()).zip(position))
 }
 
 /// Why a table cannot be copied.

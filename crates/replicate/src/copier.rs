@@ -10,6 +10,7 @@
 use crate::apply::Applier;
 use crate::chunk_reader::{Planned, Request};
 use crate::configuration::TargetPlan;
+use crate::copy_others::Others;
 use crate::copy_plan;
 use crate::copy_worker::{Answer, Order, Worker};
 use crate::copying::{Part, TableName};
@@ -92,6 +93,8 @@ pub struct Copier {
     /// What is to be asked for next, parents before their children; of a table one range at most.
     left: VecDeque<Request>,
     generation: u64,
+    /// What is to be made when the log is at its place.
+    others: Option<Others>,
     /// When it was looked how many threads run at the source, and whether these were many.
     crowd: Option<(Instant, bool)>,
 }
@@ -108,7 +111,8 @@ impl Copier {
         let start = |number| Worker::start((number, workers), target, applier.plan(), answer.clone());
         let threads: Vec<Worker> = (0..workers).map(start).collect::<Result<_, _>>()?;
         let workers = threads.into_iter().map(|worker| (worker, None)).collect();
-        let mut copier = Copier { workers, answers, left: VecDeque::new(), generation: 0, crowd: None };
+        let mut copier =
+            Copier { workers, answers, left: VecDeque::new(), generation: 0, others: None, crowd: None };
         let mut missing = copier.workers.len();
         while missing > 0 && !signals::interrupted() {
             match copier.answer(TICK)? {
@@ -158,6 +162,9 @@ impl Copier {
         if applier.copying().changes != self.generation {
             // Tables may have other names.
             self.anew(applier, source)?;
+        }
+        if let Some(is_new) = applier.copying().awaits_others() {
+            return self.make_others(applier, source, is_idle, is_new);
         }
         if self.is_too_late(applier) {
             // A snapshot has what its server has committed, which its log may have sooner.
@@ -358,15 +365,32 @@ impl Copier {
             return Ok(false);
         };
         task.is_asked_by_gtid = true;
-        let (file, position) = (&place.0, place.1);
-        let gtid = format!("SELECT BINLOG_GTID_POS({}, {position})", literal(file.as_bytes()));
-        let gtid = source.value(gtid).map_err(|error| Failure::of_source(&error))?;
-        let ours = applier.position().to_string();
-        let is_there = gtid.is_some_and(|gtid| has_all(&ours, &gtid) && has_all(&gtid, &ours));
-        if is_there {
-            applier.is_at(&place);
+        is_at(&place, applier, source)
+    }
+
+    /// Makes what there is besides tables, if the log is where that was read.
+    fn make_others(
+        &mut self,
+        applier: &mut Applier<'_>,
+        source: &mut Connection,
+        is_idle: bool,
+        is_new: bool,
+    ) -> Result<Next, Failure> {
+        let others = self.others.take();
+        let mut others = others.map_or_else(|| Others::read(source, applier.plan()), Ok)?;
+        let place = Some(&others.place);
+        if applier.ended().is_some_and(|ended| !is_beyond(place, Some(ended))) {
+            // It is read once more.
+            return Ok(Next::Again);
         }
-        Ok(is_there)
+        if is_beyond(applier.place(), place) {
+            applier.make_others(&others, is_new)?;
+            return Ok(Next::Again);
+        }
+        let asks = is_idle && !std::mem::replace(&mut others.is_asked_by_gtid, is_idle);
+        let is_there = asks && is_at(&others.place, applier, source)?;
+        self.others = Some(others);
+        Ok(if is_there { Next::Again } else { Next::Log })
     }
 
     /// Begins again with what is not there.
@@ -388,4 +412,17 @@ impl Copier {
         }
         self.plan(source, applier)
     }
+}
+
+/// Whether the source says that what was applied ends at a place.
+fn is_at(place: &LogPlace, applier: &mut Applier<'_>, source: &mut Connection) -> Result<bool, Failure> {
+    let (file, position) = (&place.0, place.1);
+    let gtid = format!("SELECT BINLOG_GTID_POS({}, {position})", literal(file.as_bytes()));
+    let gtid = source.value(gtid).map_err(|error| Failure::of_source(&error))?;
+    let ours = applier.position().to_string();
+    let is_there = gtid.is_some_and(|gtid| has_all(&ours, &gtid) && has_all(&gtid, &ours));
+    if is_there {
+        applier.is_at(place);
+    }
+    Ok(is_there)
 }

@@ -152,7 +152,6 @@ pub fn define(
             return Err(usage(format!("source: `{database}`.`{table}` {why}")));
         }
     }
-    tell_others(source, plan).map_err(of_source)?;
     let (position, definitions) = standing(source, plan)
         .map_err(of_source)?
         .ok_or_else(|| Failure::Passing("source: its definitions change all the time".into()))?;
@@ -174,7 +173,9 @@ pub fn define(
     }
     let forget = format!("DELETE FROM teak_replicate.copy WHERE source = '{}'", plan.name);
     target.add(forget.into_bytes())?;
-    names.iter().try_for_each(|name| target.add(noting(&plan.name, name, Some(Part::None))))?;
+    let others = (!plan.routes.are_of_tables()).then(copying::others);
+    let mut all = names.iter().chain(&others);
+    all.try_for_each(|name| target.add(noting(&plan.name, name, Some(Part::None))))?;
     target.send()?;
     target.connection().execute("COMMIT").map_err(of_target)?;
     target.end_transaction();
@@ -182,21 +183,6 @@ pub fn define(
         make(target, source, plan, (&there.0, &here.0), text)?;
     }
     Ok(position)
-}
-
-/// Says what is not copied.
-fn tell_others(source: &mut Connection, plan: &SourcePlan) -> Result<(), Error> {
-    let named = source.query(
-        "SELECT TABLE_SCHEMA, 'view' FROM information_schema.VIEWS UNION ALL
-        SELECT TRIGGER_SCHEMA, 'trigger' FROM information_schema.TRIGGERS UNION ALL
-        SELECT ROUTINE_SCHEMA, 'routine' FROM information_schema.ROUTINES",
-    )?;
-    let count = tables::texts(named).filter(|row| plan.routes.follows(row[0].as_bytes())).count();
-    if count > 0 {
-        let why = "views, triggers and routines are not copied: load them when the tables are, from a dump without rows";
-        teak_console::terminal::message(&format!("{}: {count} {why}", plan.name));
-    }
-    Ok(())
 }
 
 /// Makes a table, and its database if that is missing.

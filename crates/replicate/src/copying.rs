@@ -14,6 +14,12 @@ use teak_sql::quoting::{literal, quoted_name};
 /// A table's database and name in the target.
 pub type TableName = (String, String);
 
+/// What stands for the views, triggers and routines of a source: [`Part::None`] until somebody begins to make them, and
+/// [`Part::Rows`] from then on.
+pub fn others() -> TableName {
+    (String::new(), String::new())
+}
+
 /// What is there of a table that is not whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -39,6 +45,8 @@ pub type Kept<'r> = (Change, &'r [u8]);
 #[derive(Debug, Default)]
 pub struct Copying {
     tables: BTreeMap<TableName, Part>,
+    /// That of [`others`].
+    others: Option<Part>,
     /// Counts changes by statements, after which what was read is not to be used.
     pub changes: u64,
 }
@@ -61,17 +69,26 @@ impl Copying {
             };
             ((database, table), part)
         };
-        Ok(Copying { tables: crate::tables::texts(rows).map(part).collect(), changes: 0 })
+        let mut copying = Copying::default();
+        for (name, part) in crate::tables::texts(rows).map(part) {
+            copying.set(&name, Some(part));
+        }
+        Ok(copying)
     }
 
-    /// Whether all tables are whole.
+    /// Whether all tables are whole, and what else there is is made.
     pub fn is_done(&self) -> bool {
-        self.tables.is_empty()
+        self.tables.is_empty() && self.others.is_none()
     }
 
-    /// How many are not.
+    /// If all tables are whole, and what else there is is not made: whether nobody has begun to.
+    pub fn awaits_others(&self) -> Option<bool> {
+        self.others.filter(|_| self.tables.is_empty()).map(|part| part == Part::None)
+    }
+
+    /// How many are left to be copied; what else there is counts as one.
     pub fn tables(&self) -> usize {
-        self.tables.len()
+        self.tables.len() + usize::from(self.others.is_some())
     }
 
     /// What is there of a table; None: it is whole.
@@ -90,9 +107,10 @@ impl Copying {
     /// So much of a table is there; None: all of it.
     pub fn set(&mut self, name: &TableName, part: Option<Part>) {
         match part {
-            None => self.tables.remove(name),
-            Some(part) => self.tables.insert(name.clone(), part),
-        };
+            _ if *name == others() => self.others = part,
+            None => drop(self.tables.remove(name)),
+            Some(part) => drop(self.tables.insert(name.clone(), part)),
+        }
     }
 }
 

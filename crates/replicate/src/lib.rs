@@ -26,6 +26,7 @@
 //! | `progress`, `metrics`, `service` | what a running program knows of each source; HTTP; systemd |
 //! | `check`, `status`, `verify`, `repair` | `teak replicate check`, `status`, `verify`, `verify --repair` |
 //! | `copy_plan`, `copier`, `copying` | `start = "copy"`: what is copied; what is next; what is there |
+//! | `copy_others` | views, triggers and routines of a copy |
 //! | `copy_worker`, `chunk_reader`, `chunk_writer`, `sent_rows` | threads that copy: reading, adding, comparing |
 //! | `sides`, `chunks` | source and target as who compares them asks them; rows by ranges of keys |
 //! | `schedule`, `touched` | which transactions may be applied at once; what they touch |
@@ -47,6 +48,7 @@ mod claims;
 mod configuration;
 mod control;
 mod copier;
+mod copy_others;
 mod copy_plan;
 mod copy_worker;
 mod copying;

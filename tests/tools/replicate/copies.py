@@ -13,7 +13,7 @@ import time
 
 import pymysql
 
-from kit.agent import SOURCE_OPTIONS, TARGET_OPTIONS, FollowingCases, beside, expect_same, run_cases
+from kit.agent import SOURCE_OPTIONS, TARGET_OPTIONS, FollowingCases, beside, expect_same, others_of, run_cases
 from kit.cases import Failure, check
 from kit.columns import COLUMNS
 from kit.options import seed
@@ -52,7 +52,8 @@ CHANGES = [
 DEFINITIONS = [
     "alter table one add column d{n} int default 5", "alter table one add index (b)", "truncate table bare", "alter table made add column e{n} int", "create table new{n} (a int primary key)",
     "insert into new{n} values (1), (2)", "rename table renamed to renamed1", "rename table renamed1 to renamed", "drop table if exists new{n}", "alter table text modify b bigint",
-    "alter table wide force", "create or replace table again (a int primary key)", "insert into again values (3)",
+    "create or replace view dv as select a, {n} as n from one", "drop view if exists dv", "create or replace trigger dt before insert on made for each row set new.a = new.a + {n}",
+    "drop trigger if exists dt", "create or replace procedure dp() select {n}", "drop procedure if exists dp", "alter table wide force", "create or replace table again (a int primary key)", "insert into again values (3)",
 ]
 
 
@@ -135,6 +136,35 @@ class Cases(FollowingCases):
         check(engines == (("InnoDB",),), f"{engines}")
         check(self.agent.stop() == 0, "no end in order")
 
+    def case_views_triggers_and_routines_are_copied(self):
+        others = ["create function f(x int) returns int deterministic return x + 1", "create view v as select a, f(a) as b from t where a > 1", "create view a_view as select count(*) as n from v",
+                  "create trigger before_t before insert on t for each row set new.b = coalesce(new.b, 7)", "create trigger again_t before insert on t for each row follows before_t set new.b = new.b + 1",
+                  "create procedure p(x int) begin insert into t (a) values (x); insert into log values (x, 'a\\\\b'); end"]
+        for database, renamed in (("co1", None), ("co2", "other")):
+            self.at([f"create database {database}", f"use {database}", "create table t (a int primary key, b int)", "create table log (a int, b varchar(20))", *others,
+                     "set sql_mode = 'ansi_quotes,no_backslash_escapes'", """create procedure "of ""quotes" () select 'a\\' as "b" """, "set sql_mode = default",
+                     "insert into t select seq, seq from seq_1_to_50000", "create table gone (a int)", "create view broken as select a from gone", "drop table gone"])
+            name = self.follow(start='"copy"', databases=f'["{database}"]', rename_databases=f'{{ "{database}" = "{renamed}" }}' if renamed else None)
+            # Beside the copy, and behind it.
+            self.at(["create view meanwhile as select 1 as a", "drop view a_view", "create or replace view v as select a, f(a) as b, 2 as c from t", "drop trigger again_t", "alter table t add column c int",
+                     "call p(-1)"], database=database)
+            self.copied(name)
+            self.at(["drop procedure p", "create view later as select * from meanwhile", "create trigger later after delete on t for each row insert into log values (old.a, 'x')", "delete from t where a = 5"],
+                    database=database)
+            self.same(name, database, renamed)
+            here = renamed or database
+            there, made = (set(others_of(server, of)) for server, of in ((self.source, database), (self.target, here)))
+            check(there - made == {("view", "broken", "")} and not made - there, f"{made} instead of {there}")
+            check("view `{}`.`broken` is not copied".format(database) in self.agent.says(), self.agent.says())
+            for kind, one in (("view", "v"), ("function", "f"), ("trigger", "before_t"), ("procedure", "`of \"quotes`")):
+                of_source, of_target = (server.query(f"show create {kind} {one}", database=of)[0][:5] for server, of in ((self.source, database), (self.target, here)))
+                check(of_source == of_target, f"{of_target} instead of {of_source}")
+            check(self.agent.stop() == 0, "no end in order")
+        self.at(["create database co3", "create table co3.t (a int)", "create view co3.v as select a from co3.t"])
+        self.at(["create database co3", "create view co3.v as select 1 as a"], server=self.target)
+        self.follow("mine", start='"copy"', databases='["co3"]')
+        self.stops(USAGE, "mine: stopped: target: view `co3`.`v` is there already")
+
     def case_values_of_all_types_are_copied(self):
         source = random.Random(seed())
         self.at(["create database ty character set utf8mb4"])
@@ -173,6 +203,8 @@ class Cases(FollowingCases):
         beside(self.writers("cw", choices), work)
         self.copied(name)
         print(f"        {self.same(name, 'cw')} rows", flush=True)
+        there, here = (others_of(server, "cw") for server in (self.source, self.target))
+        check(there == here, f"{here} instead of {there}")
         check(self.agent.stop() == 0, "no end in order")
 
     def waits_for(self, info):

@@ -100,6 +100,10 @@ class Cases(FollowingCases):
         status, said = self.checked()
         for words in ("target: the account has not BINLOG REPLAY", "SUPER ON *.*", "ON teak_replicate.*", "has not BINLOG MONITOR", "that the account sees is called ca", "no SELECT on"):
             check(status == USAGE and words in said, f"{words}: {said}")
+        self.at(["grant select on ca.* to some@localhost"])
+        self.agent.configure({"ca": self.source_keys(user='"some"', databases='["ca"]', start='"copy"')})
+        said = self.checked()[1]
+        check("warning: ca: the account has not SHOW VIEW, TRIGGER ON `ca`" in said, said)
         self.agent.configure({"ca": self.source_keys(socket='"/nowhere"')})
         status, said = self.checked()
         check(status == USAGE and ": error: ca: " in said and "/nowhere" in said, said)

@@ -3,6 +3,7 @@
 
 use super::{Applier, Care, Received};
 use crate::configuration::SourcePlan;
+use crate::copy_others::Others;
 use crate::copying::{self, Copying, Part, TableName};
 use crate::crew::Crew;
 use crate::failure::Failure;
@@ -105,6 +106,19 @@ impl<'p> Applier<'p> {
         }
     }
 
+    /// Makes what there is besides tables, at its place of the log.
+    pub fn make_others(&mut self, others: &Others, is_new: bool) -> Result<(), Failure> {
+        self.commit()?;
+        if is_new {
+            others.must_be_new(&mut self.target, self.source)?;
+            self.note_part(&copying::others(), Some(Part::Rows))?;
+            self.target.commit_beside()?;
+        }
+        others.make(&mut self.target, self.source)?;
+        self.note_part(&copying::others(), None)?;
+        self.target.commit_beside()
+    }
+
     /// Before the first rows of a table, between two transactions: nothing of it is there. `defers_keys`: its keys that
     /// are not unique are to be built at the end.
     pub fn make_room(&mut self, name: &TableName, defers_keys: bool) -> Result<(), Failure> {
@@ -163,11 +177,6 @@ impl<'p> Applier<'p> {
     ) -> Result<Vec<TableName>, Failure> {
         if self.copying.is_done() {
             return Ok(Vec::new());
-        }
-        // One would act on rows that are added.
-        if definition.objects.iter().any(|object| object.kind == "TRIGGER") {
-            let why = "triggers cannot change while tables are copied: that is not built yet";
-            return Err(self.stop(why.into()));
         }
         let names = self.named_tables(query, definition);
         let part = |name: &TableName| self.copying.part(&name.0, &name.1);

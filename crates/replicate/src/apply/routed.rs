@@ -41,6 +41,9 @@ impl Applier<'_> {
             self.say(&format!("{}: {} ... is passed over: {why}", self.gtid(), words.join(" ")));
             return Ok(false);
         }
+        if definition.has_body && !self.copying.is_done() {
+            return Ok(false);
+        }
         let drops = Tokens::new(&query.statement, steps::dialect_of(query)).next();
         let drops = drops.is_some_and(|token| token.is("DROP"));
         for object in &definition.objects {
