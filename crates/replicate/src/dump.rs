@@ -1,6 +1,7 @@
 //! Logs that a server sends, as it sends them to a replica: the connection, and what its packets say.
 
 use std::sync::Arc;
+use std::time::Duration;
 use teak_binlog::{Body, Checksum, Decoder, Error, Event, Family, Header, Limits, Place, Positions};
 use teak_client::{Connection, Settings};
 
@@ -17,8 +18,10 @@ const WHOLE_POSITIONS: u16 = 2;
 const THROUGH_GTID: u16 = 4;
 /// The first event of a log is there.
 const BEGINNING: u32 = 4;
-/// So often a server that has nothing to send says so.
-pub const HEARTBEAT: std::time::Duration = std::time::Duration::from_secs(10);
+/// So often a server that has nothing to send says so, unless the settings tell how long it is waited for.
+pub const HEARTBEAT: Duration = Duration::from_secs(10);
+/// And so often in that time.
+pub const HEARTBEATS: u32 = 3;
 /// Random numbers of replicas are above the numbers that people give servers.
 const RANDOM_IDS: u32 = 1 << 31;
 
@@ -112,7 +115,8 @@ impl Dump {
             }
             _ => (),
         }
-        let checksum = agree_on_checksum(&mut connection)?;
+        let heartbeat = settings.patience.map_or(HEARTBEAT, |patience| patience / HEARTBEATS);
+        let checksum = agree_on_checksum(&mut connection, heartbeat)?;
         if let Beginning::MariaDb(state) = &asked.beginning {
             connection.execute(format!("SET @slave_connect_state = '{state}'"))?;
             connection.execute("SET @slave_gtid_strict_mode = 0, @slave_gtid_ignore_duplicates = 0")?;
@@ -188,7 +192,7 @@ pub fn newest(connection: &mut Connection, family: Family) -> Result<Option<Stri
 
 /// Tells the server that checksums are understood, and how often it is to say that it is there. Names that only one
 /// family reads do no harm to the other.
-fn agree_on_checksum(connection: &mut Connection) -> Result<Checksum, DumpError> {
+fn agree_on_checksum(connection: &mut Connection, heartbeat: Duration) -> Result<Checksum, DumpError> {
     let checksum = match connection.value("SELECT @@GLOBAL.binlog_checksum")?.as_deref() {
         Some("CRC32") => Checksum::Crc32,
         Some("NONE") => Checksum::None,
@@ -196,7 +200,7 @@ fn agree_on_checksum(connection: &mut Connection) -> Result<Checksum, DumpError>
     };
     for who in ["master", "source"] {
         connection.execute(format!("SET @{who}_binlog_checksum = @@GLOBAL.binlog_checksum"))?;
-        connection.execute(format!("SET @{who}_heartbeat_period = {}", HEARTBEAT.as_nanos()))?;
+        connection.execute(format!("SET @{who}_heartbeat_period = {}", heartbeat.as_nanos()))?;
     }
     Ok(checksum)
 }

@@ -7,7 +7,7 @@ use crate::control::{self, Wish};
 use crate::copier::{Copier, Next};
 use crate::copy_plan;
 use crate::copying::Copying;
-use crate::dump::{family_of, newest};
+use crate::dump::{family_of, newest, HEARTBEATS};
 use crate::failure::Failure;
 use crate::position::Position;
 use crate::progress::{Condition, Progress};
@@ -25,8 +25,6 @@ use teak_console::{signals, terminal, Status};
 const TICK: Duration = Duration::from_millis(200);
 /// While workers are at work, and the source sends nothing, it is looked so often whether it does.
 const GLANCE: Duration = Duration::from_millis(2);
-/// A source of which nothing comes for so long, not even that it has nothing, is gone.
-const SILENCE: Duration = HEARTBEAT.saturating_mul(3);
 /// How often the target is asked whether somebody wants something else.
 const LOOK: Duration = Duration::from_secs(1);
 /// What a source answers that has not what it is asked for.
@@ -214,6 +212,7 @@ impl<'p> Follower<'p> {
         other: &mut Connection,
         mut copier: Option<Copier>,
     ) -> Result<(), Failure> {
+        let silence = self.silence();
         let mut heard = Instant::now();
         let mut looked = Instant::now();
         while !signals::interrupted() {
@@ -245,7 +244,7 @@ impl<'p> Follower<'p> {
                 }
                 if !dump.connection().wait(TICK).map_err(of_source)? {
                     self.progress.has(applier.is_between());
-                    if heard.elapsed() > SILENCE {
+                    if heard.elapsed() > silence {
                         return Err(Failure::Passing(
                             "source: nothing comes from it, not even a heartbeat".into(),
                         ));
@@ -347,11 +346,16 @@ impl<'p> Follower<'p> {
         })
     }
 
+    /// A source of which nothing comes for so long, not even that it has nothing, is gone.
+    fn silence(&self) -> Duration {
+        self.source.settings.patience.unwrap_or(HEARTBEAT * HEARTBEATS)
+    }
+
     /// Asks the source for its log.
     fn dump(&self, beginning: Beginning) -> Result<Dump, Failure> {
         let asked = Asked { beginning, follow: true, server_id: self.source.server_id };
         let mut dump = Dump::begin(&self.source.settings, &asked)?;
-        dump.connection().set_read_timeout(SILENCE).map_err(|error| Failure::of_source(&error))?;
+        dump.connection().set_read_timeout(self.silence()).map_err(|error| Failure::of_source(&error))?;
         Ok(dump)
     }
 

@@ -51,6 +51,8 @@ class Cases(FollowingCases):
 
     def begin(self):
         super().begin()
+        # A server sends no log to who asks again before it has given up to send it over the connection before.
+        self.at(["set global net_write_timeout = 3"])
         self.to_source, self.to_target = Wire(self.source.socket), Wire(self.target.socket)
 
     def end(self):
@@ -122,16 +124,19 @@ class Cases(FollowingCases):
                     self.to_target.forget()
                     self.agent.wait_for("target: the server says nothing")
                     self.agent.wait_for("follows from")
+                    self.agent.forget()
+                    self.to_source.forget()
+                    self.agent.wait_for("source: nothing comes from it, not even a heartbeat")
+                    self.agent.wait_for("follows from")
             beside([Writer(self.source, database, random.Random(seed()))], work)
             self.same(name, database)
         # Nobody else has forgotten them.
         self.to_target.mend()
+        self.to_source.mend()
 
     def case_a_copy_goes_on_when_connections_are_forgotten(self):
         choices = random.Random(seed())
         self.made("copied", 400000)
-        # A server sends no log to who asks again before it has given up to send it over the connection before.
-        self.at(["set global net_write_timeout = 3"])
 
         def work():
             self.follow_by_wire("copied", "copied")
@@ -145,7 +150,6 @@ class Cases(FollowingCases):
                 self.agent.wait_for("follows from")
         beside([Writer(self.source, "copied", random.Random(choices.random()))], work)
         self.copied("copied")
-        self.at(["set global net_write_timeout = default"])
         check(self.same("copied", "copied") > 400000, "rows are missing")
 
     def case_what_takes_long_is_waited_for(self):
