@@ -63,6 +63,7 @@ mod backup;
 mod cache;
 mod catalog;
 mod checkpoint;
+mod counts;
 mod engine;
 mod error;
 mod exports;

@@ -28,6 +28,7 @@
 #define HA_TEAK_H
 
 #include "constraint_keeper.h"
+#include "counted_call.h"
 #include "like_filter.h"
 #include "row_entries.h"
 #include "table_statistics.h"

@@ -32,6 +32,7 @@ int ha_teak::info(uint flag) {
 ha_rows ha_teak::estimate_rows_upper_bound() { return statistics_.upper_bound(); }
 
 ha_rows ha_teak::records_in_range(uint index, const key_range* from, const key_range* to, page_range*) {
+    CountedCall call(handler_stats);
     return statistics_.in_range(index, from, to, stats.records);
 }
 

@@ -130,6 +130,7 @@ int ha_teak::end_append() {
 }
 
 int ha_teak::end_bulk_insert() {
+    CountedCall call(handler_stats);
     use_.statement.has_many_rows = false;
     int error = 0;
     if (std::exchange(use_.statement.appends, false) && use_.held.session) error = end_append();

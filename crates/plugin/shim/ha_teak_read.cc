@@ -218,6 +218,7 @@ int ha_teak::index_end() {
 }
 
 int ha_teak::index_read_map(uchar* buf, const uchar* key, key_part_map parts, enum ha_rkey_function flag) {
+    CountedCall call(handler_stats);
     const int error = find_key(buf, key, parts, flag);
     return use_.held.may_miss ? or_lost_row(buf, error, Asked::ByKey) : error;
 }
@@ -332,6 +333,7 @@ int ha_teak::index_next(uchar* buf) {
     int error;
     if (on_primary() ? take_row(buf, Direction::Forward, &error) : take_entry(buf, Direction::Forward, &error))
         return error;
+    CountedCall call(handler_stats);
     error = move_on(buf, Direction::Forward);
     return use_.held.may_miss ? or_lost_row(buf, error, Asked::ByStep) : error;
 }
@@ -340,10 +342,12 @@ int ha_teak::index_prev(uchar* buf) {
     int error;
     if (on_primary() ? take_row(buf, Direction::Backward, &error) : take_entry(buf, Direction::Backward, &error))
         return error;
+    CountedCall call(handler_stats);
     return move_on(buf, Direction::Backward);
 }
 
 int ha_teak::index_next_same(uchar* buf, const uchar* key, uint key_length) {
+    CountedCall call(handler_stats);
     switch (scan_.placed) {
     case Placed::ByPrefix:
         if (!scan_.owes_move && is_last(open_.windows[open_.tree_of(active_index)], *use_.held.session->moment)) {
@@ -364,6 +368,7 @@ int ha_teak::index_next_same(uchar* buf, const uchar* key, uint key_length) {
 }
 
 int ha_teak::index_first(uchar* buf) {
+    CountedCall call(handler_stats);
     scan_.placed = Placed::Anywhere;
     teak_bound limit;
     bool limited = range_end(&limit);
@@ -372,6 +377,7 @@ int ha_teak::index_first(uchar* buf) {
 }
 
 int ha_teak::index_last(uchar* buf) {
+    CountedCall call(handler_stats);
     scan_.placed = Placed::Anywhere;
     int error = seek(buf, TEAK_SEEK_LAST, {nullptr, 0}, nullptr);
     return error == HA_ERR_KEY_NOT_FOUND ? HA_ERR_END_OF_FILE : error;
@@ -420,9 +426,10 @@ int ha_teak::rnd_end() {
 }
 
 int ha_teak::rnd_next(uchar* buf) {
-    if (likes_.is_set()) return next_row_filtered(buf);
     int error;
-    if (scan_.started && take_row(buf, Direction::Forward, &error)) return error;
+    if (!likes_.is_set() && scan_.started && take_row(buf, Direction::Forward, &error)) return error;
+    CountedCall call(handler_stats);
+    if (likes_.is_set()) return next_row_filtered(buf);
     error = next_row(buf);
     return use_.held.may_miss ? or_lost_row(buf, error, Asked::ByStep) : error;
 }
@@ -451,6 +458,7 @@ int ha_teak::next_entry(teak_entry_view* row) {
 }
 
 int ha_teak::rnd_pos(uchar* buf, uchar* pos) {
+    CountedCall call(handler_stats);
     if (int error = use_.ready()) return error;
     teak_cursor* cursor = open_.cursor_of(0);
     if (!cursor) return HA_ERR_OUT_OF_MEM;

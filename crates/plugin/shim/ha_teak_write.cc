@@ -103,6 +103,7 @@ int ha_teak::find_own_changes(teak_bytes pk, const uchar** old_record, const uch
 }
 
 int ha_teak::write_row(const uchar* buf) {
+    CountedCall call(handler_stats);
     if (int error = use_.ready()) return error;
     if (use_.held.may_miss && passes_over(Change::Insert)) return 0;
     const bool bounded = use_.held.max_rows && !use_.statement.copies;
@@ -173,6 +174,7 @@ int ha_teak::insert_row(const uchar* record, teak_bytes pk, teak_bytes row, size
 }
 
 int ha_teak::update_row(const uchar* old_record, const uchar* new_record) {
+    CountedCall call(handler_stats);
     if (int error = use_.ready()) return error;
     if (use_.held.may_miss && passes_over(Change::Other)) return 0;
     if (open_.unbuilt_unique != MAX_KEY) return kUnbuiltUnique;
@@ -250,6 +252,7 @@ int ha_teak::change_row(const uchar* before, const uchar* after, teak_bytes old_
 }
 
 int ha_teak::delete_row(const uchar* buf) {
+    CountedCall call(handler_stats);
     if (int error = use_.ready()) return error;
     if (use_.held.may_miss && passes_over(Change::Other)) return 0;
     teak_bytes pk = primary_key_of(buf, &pk_buffer_);

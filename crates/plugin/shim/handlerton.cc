@@ -4,6 +4,7 @@
   A connection's Session lives in the THD's slot. The transaction begins when a statement first uses a Teak table
   (begin_statement) and ends in commit or rollback; `all` false inside a transaction means the end of a statement.
 */
+#include "counted_call.h"
 #include "session.h"
 #include "errors.h"
 #include "foreign_error.h"
@@ -96,6 +97,7 @@ int end_result(teak_status status, THD* thd) {
 
 int end_statement(THD* thd, Session* session) {
     if (!session->statement_open) return 0;
+    CountedCall call(&thd->handler_stats);
     teak_status status = teak_statement_commit(session->handle);
     /* After an error it is still to be rolled back. */
     session->statement_open = status != TEAK_OK;
@@ -107,6 +109,7 @@ int commit(THD* thd, bool all) {
     if (!session) return 0;
     if (!all && in_transaction(thd)) return end_statement(thd, session);
     session->statement_open = session->overtook = false;
+    CountedCall call(&thd->handler_stats);
     bool forgotten = std::exchange(session->forgotten, false);
     int error = end_result(teak_commit(session->handle), thd);
     if (!session->telling.empty()) session->note_told();
@@ -121,6 +124,7 @@ int rollback(THD* thd, bool all) {
     bool open = session->statement_open;
     session->statement_open = false;
     session->forgotten = false;
+    CountedCall call(&thd->handler_stats);
     if (all || !in_transaction(thd)) {
         session->overtook = false;
         session->telling.clear();
@@ -141,6 +145,7 @@ int prepare(THD* thd, bool all) {
     XID xid;
     thd_get_xid(thd, reinterpret_cast<MYSQL_XID*>(&xid));
     uchar packed[6 + XIDDATASIZE];
+    CountedCall call(&thd->handler_stats);
     const uint8_t is_external = thd->transaction->xid_state.is_explicit_XA();
     return end_result(teak_prepare(session->handle, pack_xid(xid, packed), is_external), thd);
 }

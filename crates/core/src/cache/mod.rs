@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use crate::counts::Count;
 use crate::sync::Mutex;
 
 use crate::{Error, LogLevel, Observer, Result};
@@ -234,6 +235,7 @@ impl Cache {
                 Err(failure)
             }
             _ => {
+                Count::MemoryWaits.add(1);
                 self.evictor.pause(PAUSE);
                 Ok(())
             }
@@ -374,7 +376,11 @@ impl State {
             return;
         }
         match entry.evict() {
-            Ok(bytes) => sweep.freed += bytes,
+            Ok(bytes) => {
+                Count::Evictions.add(u64::from(bytes > 0));
+                Count::EvictedBytes.add(bytes);
+                sweep.freed += bytes;
+            }
             Err(failure) => {
                 self.report(&failure);
                 sweep.failure = Some(failure);

@@ -62,6 +62,7 @@ use care::checkpoints::Urgency;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Engine {
     /// Opens the engine in `options.dir`, which is created if there is none; [`Error::InUse`](crate::Error::InUse) if
@@ -221,7 +222,9 @@ impl Engine {
             lock_waits: locks.waits,
             lock_timeouts: locks.timeouts,
             deadlocks: locks.deadlocks,
-            lock_wait_time: std::time::Duration::from_nanos(locks.wait_nanoseconds),
+            locks_awaited: locks.waiting,
+            lock_wait_time: Duration::from_nanos(locks.wait_nanoseconds),
+            longest_lock_wait: Duration::from_nanos(locks.longest_wait_nanoseconds),
             snapshots: snapshots.len() as u64,
             oldest_snapshot_age: snapshots.iter().map(|s| s.fate.age()).max().unwrap_or_default(),
             open_tables: shared.data.tables.lock().len() as u64,

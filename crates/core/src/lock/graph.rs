@@ -184,6 +184,11 @@ impl WaitGraph {
         }
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.waiters.lock().len()
+    }
+
     /// All direct edges between waiters and those in their way, in their order.
     pub(super) fn waits(&self, shared: &LockTables) -> Vec<Wait> {
         let waiters = self.waiters.lock();

@@ -81,8 +81,12 @@ pub struct LockCounters {
     pub timeouts: u64,
     /// Waits that ended because the waiter was the victim of a deadlock.
     pub deadlocks: u64,
+    /// Requests that wait now.
+    pub waiting: u64,
     /// Nanoseconds spent waiting.
     pub wait_nanoseconds: u64,
+    /// Of them in the longest wait.
+    pub longest_wait_nanoseconds: u64,
 }
 
 /// What a transaction waits for.
@@ -107,6 +111,7 @@ struct Counters {
     timeouts: AtomicU64,
     deadlocks: AtomicU64,
     wait_nanoseconds: AtomicU64,
+    longest_wait_nanoseconds: AtomicU64,
 }
 
 struct LockTables {
@@ -218,7 +223,9 @@ impl LockManager {
             waits: read(&counters.waits),
             timeouts: read(&counters.timeouts),
             deadlocks: read(&counters.deadlocks),
+            waiting: self.shared.graph.len() as u64,
             wait_nanoseconds: read(&counters.wait_nanoseconds),
+            longest_wait_nanoseconds: read(&counters.longest_wait_nanoseconds),
         }
     }
 }

@@ -18,7 +18,9 @@ use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::mem;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
+use crate::counts::Timed;
 use crate::sync::{Mutex, MutexGuard};
 
 use super::prerequisites::{Prerequisite, Prerequisites};
@@ -308,7 +310,18 @@ impl Log {
         flush: CommitFlush,
         publish: impl FnOnce(Lsn) + Send + 'a,
     ) -> Result<Lsn> {
-        let payload = Payload::record(record.into())?;
+        let begun = Instant::now();
+        let end = self.take_commit(Payload::record(record.into())?, flush, publish)?;
+        Timed::Commit.add(begun.elapsed());
+        Ok(end)
+    }
+
+    fn take_commit<'a>(
+        &self,
+        payload: Payload,
+        flush: CommitFlush,
+        publish: impl FnOnce(Lsn) + Send + 'a,
+    ) -> Result<Lsn> {
         let mut queue = match flush {
             CommitFlush::Lazy => self.lock_queue_with_room()?,
             CommitFlush::Sync | CommitFlush::Write => self.queue.lock(),

@@ -5,11 +5,13 @@
 //!
 //! Several threads sync the log, so this is where one waits for the other.
 
+use crate::counts::Timed;
 use crate::file::File;
 use crate::sync::Mutex;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Makes something durable that records name.
 pub trait Prerequisite: Send + Sync {
@@ -41,6 +43,9 @@ impl Prerequisites {
         }
         let waiting = std::mem::take(&mut *self.waiting.lock());
         let made = waiting.values().try_for_each(|prerequisite| prerequisite.make_durable());
-        made.and_then(|()| segment.sync()).inspect_err(|error| *failed = Some(error.clone()))
+        let begun = Instant::now();
+        let synced = made.and_then(|()| segment.sync());
+        Timed::LogSync.add(begun.elapsed());
+        synced.inspect_err(|error| *failed = Some(error.clone()))
     }
 }

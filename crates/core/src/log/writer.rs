@@ -3,6 +3,7 @@
 use super::prerequisites::Prerequisites;
 use super::segment::{checksum, Failure, FrameHeader, Segment, SegmentDirectory, FRAME_BYTES};
 use super::Lsn;
+use crate::counts::Count;
 use crate::file::File;
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -104,6 +105,7 @@ impl Writer {
     ) -> Result<usize, Failure> {
         let Some(first) = entries.first() else { return Ok(0) };
         debug_assert_eq!(first.lsn, self.position);
+        Count::LogWrites.add(1);
         let room_until = |segment: &Segment| segment.start + directory.segment_bytes;
         let full = |s: &Segment| first.end() > room_until(s) && first.lsn > s.start;
         let mut segment = match self.segment.take() {

@@ -14,6 +14,7 @@ mod run;
 mod tests;
 
 use crate::cache::Cache;
+use crate::counts::Count;
 use crate::store::SpillFile;
 use crate::{Error, Result};
 use merge::Merge;
@@ -180,6 +181,7 @@ impl Drop for Sorter {
 
 /// Sorts and writes a run, and returns its memory.
 fn write_run(mut run: MemoryRun, spill: &Arc<SpillFile>) -> Result<(SpilledRun, MemoryRun)> {
+    Count::SortRunsSpilled.add(1);
     let mut writer = RunWriter::new(spill, run.shared());
     run.sort();
     for i in 0..run.len() {

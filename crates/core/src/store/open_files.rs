@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
+use crate::counts::Count;
 use crate::sync::ArcSwapOption;
 use crate::sync::Mutex;
 
@@ -283,6 +284,7 @@ impl TableFile {
             (file, (state.writing == 0).then_some(state.begun))
         };
         let result = file.sync();
+        Count::FileSyncs.add(1);
         let mut state = self.state.lock();
         match &result {
             Ok(()) => {

@@ -39,6 +39,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use self::kind::SpaceKind;
+use crate::counts::Count;
 use crate::sync::{Mutex, MutexGuard};
 
 use super::dictionary::Dictionary;
@@ -514,6 +515,8 @@ impl Space {
             share.grow_to(end)?;
         }
         self.file.write_at(offset, bytes)?;
+        Count::FileWrites.add(1);
+        Count::FileBytesWritten.add(bytes.len() as u64);
         self.kind.twin().map_or(Ok(()), |twin| twin.file.write_at(offset, bytes))
     }
 

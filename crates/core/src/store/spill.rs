@@ -6,7 +6,9 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::time::Instant;
 
+use crate::counts::{note_read, Count};
 use crate::slabs::Buffer;
 use crate::sync::Mutex;
 
@@ -140,6 +142,7 @@ impl SpillFile {
         let (file, checksum) = (self.clone(), checksum(bytes));
         let extent = SpillExtent { file, offset, bytes: bytes.len(), checksum, raw: None, kind };
         self.file.write_at(offset, bytes)?;
+        Count::SpillWrites.add(1);
         self.moved.0.fetch_add(bytes.len() as u64, Ordering::Relaxed); // Relaxed: a statistic
         Ok(extent)
     }
@@ -227,10 +230,13 @@ impl SpillExtent {
     /// What was written.
     pub fn read(&self) -> Result<Buffer> {
         let fetch = |bytes: &mut [u8]| {
+            let begun = Instant::now();
             match bytes.len() < IN_ORDER_BYTES {
                 true => self.file.file.read_apart_at(self.offset, bytes)?,
                 false => self.file.file.read_exact_at(self.offset, bytes)?,
             }
+            note_read(begun.elapsed());
+            Count::SpillReads.add(1);
             self.file.moved.1.fetch_add(bytes.len() as u64, Ordering::Relaxed); // Relaxed: a statistic
             match checksum(bytes) == self.checksum {
                 true => Ok(()),

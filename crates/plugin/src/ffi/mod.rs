@@ -45,6 +45,7 @@ pub mod border;
 pub mod build;
 pub mod callbacks;
 pub mod check;
+pub mod counts;
 pub mod cursor;
 pub mod deadlocks;
 pub mod engine;

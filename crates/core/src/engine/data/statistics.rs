@@ -84,8 +84,12 @@ pub struct Statistics {
     pub lock_timeouts: u64,
     /// Deadlocks found.
     pub deadlocks: u64,
+    /// Lock requests that wait now.
+    pub locks_awaited: u64,
     /// Time spent waiting for locks.
     pub lock_wait_time: Duration,
+    /// Of it in the longest wait.
+    pub longest_lock_wait: Duration,
     /// Active snapshots.
     pub snapshots: u64,
     /// Age of the oldest snapshot, zero if there is none.

@@ -1,6 +1,7 @@
 //! Blocks on their way to the file: compressed, with a checksum and an extent.
 
 use super::Space;
+use crate::counts::Count;
 use crate::store::extent::{Extent, Lifetime, PreparedBlock};
 use crate::store::packer::{Packed, Packer};
 use crate::store::{checksum, BlockAddress};
@@ -92,6 +93,8 @@ impl Space {
         born: u64,
     ) -> PreparedBlock {
         let Packed { stored, compression, in_parts, dictionary } = packed;
+        Count::RawBytesPacked.add(raw_bytes.into());
+        Count::StoredBytesPacked.add(stored.len() as u64);
         let (checksum, stored_bytes) = (checksum(&stored), stored.len() as u32);
         let address = BlockAddress {
             offset,

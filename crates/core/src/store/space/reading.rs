@@ -1,6 +1,7 @@
 //! Reading of blocks: where they lie, their checksums, compression and dictionaries.
 
 use super::{Known, Space, HEADER_BYTES};
+use crate::counts::{note_read, Count};
 use crate::slabs::Buffer;
 use crate::store::dictionary::Dictionary;
 use crate::store::open_files::{KernelAhead, TableFile};
@@ -9,6 +10,7 @@ use crate::{Compression, Error, Result};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A large value that begins at most so far behind another counts as the next one.
 const NEAR_VALUE_BYTES: u64 = 64 << 10;
@@ -24,6 +26,12 @@ type Last = Cell<(u32, u64)>;
 thread_local! {
     static LAST_BLOCKS: [Last; TURNS] = const { [const { Cell::new((0, 0)) }; TURNS] };
     static LAST_VALUE: Last = const { Cell::new((0, 0)) };
+}
+
+fn count_block(at: &BlockAddress) {
+    Count::BlocksRead.add(1);
+    Count::BlockBytesRead.add(at.stored_bytes.into());
+    Count::RawBytesRead.add(at.raw_bytes.into());
 }
 
 impl Space {
@@ -52,6 +60,7 @@ impl Space {
     /// reads much more than they need.
     pub(in crate::store) fn read(&self, at: &BlockAddress) -> Result<Buffer> {
         self.check_place(at)?;
+        count_block(at);
         let ahead =
             LAST_BLOCKS.with(|last| self.ahead_of(at, &last[self.id as usize % TURNS], NEAR_BLOCK_BYTES));
         self.decompress(at, |stored| self.read_stored(at, stored, ahead))
@@ -60,6 +69,9 @@ impl Space {
     /// The same of a large value.
     pub(in crate::store) fn read_value(&self, at: &BlockAddress) -> Result<Buffer> {
         self.check_place(at)?;
+        Count::ValuesRead.add(1);
+        Count::ValueBytesRead.add(at.stored_bytes.into());
+        Count::RawBytesRead.add(at.raw_bytes.into());
         let ahead = LAST_VALUE.with(|last| self.ahead_of(at, last, NEAR_VALUE_BYTES));
         self.decompress(at, |stored| self.read_stored(at, stored, ahead))
     }
@@ -102,6 +114,7 @@ impl Space {
     /// Reads and checks a block in parts: the first of them, decompressed, and the others.
     pub(in crate::store) fn read_parts(&self, at: &BlockAddress) -> Result<(Buffer, StoredParts)> {
         self.check_place(at)?;
+        count_block(at);
         let ahead =
             LAST_BLOCKS.with(|last| self.ahead_of(at, &last[self.id as usize % TURNS], NEAR_BLOCK_BYTES));
         let dictionary = self.dictionary_of(at)?;
@@ -122,6 +135,13 @@ impl Space {
 
     /// Fills `stored` with the stored bytes of a block and checks them.
     fn read_stored(&self, at: &BlockAddress, stored: &mut [u8], ahead: KernelAhead) -> Result<()> {
+        let begun = Instant::now();
+        let read = self.read_checked(at, stored, ahead);
+        note_read(begun.elapsed());
+        read
+    }
+
+    fn read_checked(&self, at: &BlockAddress, stored: &mut [u8], ahead: KernelAhead) -> Result<()> {
         let read = |file: &Arc<TableFile>, stored: &mut [u8]| {
             file.read_exact_at(at.offset, stored, ahead)?;
             match checksum(stored) {

@@ -3,6 +3,7 @@
 use super::structure::Structure;
 use super::vacancy::StructureCount;
 use super::waiting::{Attention, Waiting};
+use crate::counts::Count;
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::options::TreeSpec;
 use crate::store::Space;
@@ -252,8 +253,14 @@ thread_local! {
 }
 
 fn descend(node: &Arc<Node>, choose: &impl Fn(&InnerView) -> usize) -> Result<Arc<Node>> {
+    descend_from(node, 1, choose)
+}
+
+/// `pages`: up to this one.
+fn descend_from(node: &Arc<Node>, pages: u64, choose: &impl Fn(&InnerView) -> usize) -> Result<Arc<Node>> {
     match &**node {
         Node::Leaf(_) => {
+            Count::PagesAccessed.add(pages);
             #[cfg(test)]
             DESCENTS.set(DESCENTS.get() + 1);
             Ok(node.clone())
@@ -261,7 +268,7 @@ fn descend(node: &Arc<Node>, choose: &impl Fn(&InnerView) -> usize) -> Result<Ar
         Node::Inner(inner) => {
             let view = inner.view()?;
             let Some(view) = view.as_ref() else { return Err(inner.without_content()) };
-            descend(view.child(choose(view)), choose)
+            descend_from(view.child(choose(view)), pages + 1, choose)
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Pushing versions onto the deltas of leaves, one or many at a time.
 
 use super::trunk::Trunk;
+use crate::counts::Count;
 use crate::mvcc::{State, TxnStatus};
 use crate::store::{is_dense, Extent};
 use crate::tree::block::blob::Blob;
@@ -199,6 +200,7 @@ impl Trunk {
             view = leaf.view();
         }
         let count = self.push_run(leaf, &mut state, &view, writes, blob);
+        Count::PagesUpdated.add(1);
         self.note_written(node, leaf, &mut state, &view, &writes[..count]);
         Ok(Pushed { writes: count, due: self.is_due(&state, &view), vacant: false })
     }

@@ -20,6 +20,7 @@
 use super::node::Node;
 use super::shared::TreeShared;
 use super::{Base, Leaf};
+use crate::counts::{note_read, Count};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -261,8 +262,9 @@ impl Leaf {
         }
         let job = Job { node: node.clone(), ticket: ticket.clone() };
         let listed = context.ahead.list(job);
-        if !listed {
-            self.take_back();
+        match listed {
+            true => Count::Prefetched.add(1),
+            false => drop(self.take_back()),
         }
         listed
     }
@@ -310,17 +312,20 @@ impl Leaf {
         let bell = self.shared.context.ahead.bell(self);
         let begun = Instant::now();
         let mut latch = bell.latch.lock();
-        loop {
+        let found = loop {
             if let Base::Loaded(block) = &self.view().base {
                 self.note_used();
-                return Some(block.clone());
+                break Some(block.clone());
             }
             let left = PATIENCE.saturating_sub(begun.elapsed());
             if self.ahead.is(IDLE) || left.is_zero() {
-                return None;
+                break None;
             }
             bell.rung.wait_for(&mut latch, left);
-        }
+        };
+        drop(latch);
+        note_read(begun.elapsed());
+        found
     }
 
     fn read_listed(&self, node: &Arc<Node>, ticket: &Ticket) {

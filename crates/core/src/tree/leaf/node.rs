@@ -7,6 +7,7 @@
 pub(crate) use super::inner_view::{InnerView, MAX_CHILDREN};
 use super::shared::TreeShared;
 use super::vacancy::Vacancy;
+use crate::counts::Count;
 use crate::store::Extent;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::Mutex;
@@ -240,6 +241,7 @@ impl Inner {
         let Some(extent) = self.image.lock().durable.clone() else {
             return Err(self.without_content());
         };
+        Count::PagesMissed.add(1);
         let corrupt = |detail: String| {
             Error::corrupt(shared.space.path(), extent.address().offset, format!("inner page: {detail}"))
         };

@@ -16,6 +16,7 @@ use super::node::Node;
 use super::patch::{Patch, PatchBlock, Place};
 use super::shared::TreeShared;
 use super::{Base, Leaf, LeafView};
+use crate::counts::Count;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::tree::block::packed::PackedBlock;
 use crate::tree::block::Block;
@@ -152,6 +153,7 @@ impl Leaf {
             return Ok(None);
         }
         let room = cache.make_room();
+        Count::PagesMissed.add(1);
         let Some(packed) = image.read_packed(&self.shared)? else { return Ok(None) };
         let packed = Arc::new(match self.read_patch(view) {
             Some((patch, changes)) => packed.patched_by(patch, changes),

@@ -7,6 +7,7 @@ use super::changes::{Backing, Changes};
 use super::node::Node;
 use super::patch::{Covered, Patch, PatchBlock};
 use super::{Archive, Base, Leaf, LeafState, LeafView};
+use crate::counts::Count;
 use crate::tree::block::{Block, BlockNumber};
 use crate::tree::versions::delta::Delta;
 use crate::tree::versions::history::History;
@@ -29,6 +30,7 @@ impl Leaf {
 
     #[cold]
     fn load_base(&self, node: &Arc<Node>, view: &LeafView) -> Result<Arc<Block>> {
+        Count::PagesMissed.add(1);
         if let Some(block) = self.await_ahead() {
             return Ok(block);
         }

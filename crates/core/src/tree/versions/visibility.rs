@@ -2,6 +2,7 @@
 
 use super::delta::{Delta, Version, VersionOp};
 use super::history::History;
+use crate::counts::Count;
 use crate::mvcc::{Fate, State, TxnStatus};
 use crate::tree::block::{Block, Value};
 use crate::types::Timestamp;
@@ -75,15 +76,23 @@ pub(crate) fn is_committed_after(
 /// The operation of the version that `reader` sees, newest first.
 #[inline]
 pub(crate) fn visible<'a>(newest: Option<&'a Version>, reader: &Reader<'_>) -> Option<&'a Version> {
-    let mut next = newest;
-    while let Some(version) = next {
-        let puts = !matches!(version.op(), VersionOp::Delete);
-        if is_shown(&version.status, version.sequence, puts, reader) {
-            return Some(version);
-        }
-        next = version.older();
+    let newest = newest?;
+    if shows(newest, reader) {
+        return Some(newest);
     }
-    None
+    let (mut next, mut passed) = (newest.older(), 1);
+    while let Some(version) = next.filter(|version| !shows(version, reader)) {
+        next = version.older();
+        passed += 1;
+    }
+    Count::OldVersions.add(passed);
+    next
+}
+
+#[inline]
+fn shows(version: &Version, reader: &Reader<'_>) -> bool {
+    let puts = !matches!(version.op(), VersionOp::Delete);
+    is_shown(&version.status, version.sequence, puts, reader)
 }
 
 pub(crate) fn seen(version: Option<&Version>) -> Seen<'_> {

@@ -3,6 +3,7 @@
 use super::kept::Kept;
 use super::pin::Asked;
 use super::{is_settled, Item, TreeCursor, LOOK_UP_COST};
+use crate::counts::Count;
 use crate::tree::versions::visibility::{seen, visible, Reader, Seen};
 use crate::Result;
 use std::sync::Arc;
@@ -70,6 +71,7 @@ impl TreeCursor {
             }
             if let Some(history) = &pin.history {
                 if let Some(at) = history.find(&self.key, reader.snapshot) {
+                    Count::OldVersions.add(1);
                     return Ok(history.entry(at).past.map_or(Item::None, |_| Item::Past(at)));
                 }
             }

@@ -2,6 +2,7 @@
 
 use super::kept::Kept;
 use super::{TreeCursor, MOST_MERGED};
+use crate::counts::Count;
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::sync::Held;
 use crate::tree::block::Block;
@@ -295,6 +296,7 @@ impl TreeCursor {
         let before = self.tree.changes.now();
         if let Some(found) = self.tree.occupied_leaf(before, towards, bound, reader.snapshot)? {
             let Some(node) = found else { return Ok(false) };
+            Count::PagesAccessed.add(1);
             if self.pin_leaf(reader, node, Asked::Rows, |view| !view.dead)?
                 && self.tree.changes.now() == before
             {
