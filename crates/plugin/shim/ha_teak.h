@@ -39,9 +39,6 @@ namespace teak {
 teak_status create_table(const ha_table_option_struct* options, teak_bytes name, size_t trees, teak_bytes meta,
                          teak_array<teak_link> links);
 
-/* ha_teak_filter.cc: rows that scans have passed over, since the start. */
-extern std::atomic<uint64_t> passed_rows;
-
 /* ha_teak_exports.cc: where FLUSH TABLES ... FOR EXPORT puts a table. */
 std::string export_path(const std::string& name);
 

@@ -3,12 +3,6 @@
 */
 #include "ha_teak.h"
 
-namespace teak {
-
-std::atomic<uint64_t> passed_rows{0};
-
-} // namespace teak
-
 using namespace teak;
 
 /* The server keeps all of the condition: what is made of it here only passes over rows for which it is not true. Who
@@ -65,6 +59,5 @@ int ha_teak::next_row_filtered(uchar* buf) {
 
 void ha_teak::end_filter() {
     likes_.clear();
-    /* A statistic: guards nothing. */
-    if (scan_.passed) passed_rows.fetch_add(scan_.passed, std::memory_order_relaxed);
+    if (scan_.passed) teak_count_passed_rows(plugin.engine, scan_.passed);
 }

@@ -12,6 +12,7 @@
 #include "errors.h"
 #include "lock_waits_table.h"
 #include "locks_table.h"
+#include "metrics_table.h"
 #include "snapshots_table.h"
 #include "trx_table.h"
 
@@ -303,26 +304,25 @@ st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
 
 /* ---- status ----------------------------------------------------------------------------------- */
 
-constexpr size_t kMostStatusVariables = 64;
+constexpr size_t kMostStatusVariables = 128;
 
 /* A snapshot in the server's buffer: values must outlive the call. */
 struct StatusSnapshot {
-    teak_status_variable counters[kMostStatusVariables];
+    teak_metric metrics[kMostStatusVariables];
     char paused_by[200];
-    ulonglong passed_rows;
-    SHOW_VAR rows[kMostStatusVariables + 3];
+    SHOW_VAR rows[kMostStatusVariables + 2];
 };
 static_assert(sizeof(StatusSnapshot) > SHOW_VAR_FUNC_BUFF_SIZE, "allocated from the connection, not the buffer");
 
 int show_counters(THD* thd, SHOW_VAR* out, void*, system_status_var*, enum_var_type) {
     auto* snapshot = static_cast<StatusSnapshot*>(thd_alloc(thd, sizeof(StatusSnapshot)));
     if (!snapshot || !plugin.engine) return 1;
-    size_t n = std::min(teak_engine_status_variables(plugin.engine, {snapshot->counters, kMostStatusVariables}),
+    size_t n = std::min(teak_engine_metrics(plugin.engine, 0, {snapshot->metrics, kMostStatusVariables}),
                         kMostStatusVariables);
     for (size_t i = 0; i < n; i++) {
         SHOW_VAR row{};
-        row.name = snapshot->counters[i].name;
-        row.value = &snapshot->counters[i].value;
+        row.name = snapshot->metrics[i].name;
+        row.value = &snapshot->metrics[i].value;
         row.type = SHOW_ULONGLONG;
         snapshot->rows[i] = row;
     }
@@ -332,13 +332,7 @@ int show_counters(THD* thd, SHOW_VAR* out, void*, system_status_var*, enum_var_t
     paused_by.value = snapshot->paused_by;
     paused_by.type = SHOW_CHAR;
     snapshot->rows[n] = paused_by;
-    snapshot->passed_rows = teak::passed_rows;
-    SHOW_VAR passed_rows{};
-    passed_rows.name = "scan_rows_passed";
-    passed_rows.value = &snapshot->passed_rows;
-    passed_rows.type = SHOW_ULONGLONG;
-    snapshot->rows[n + 1] = passed_rows;
-    snapshot->rows[n + 2] = SHOW_VAR{};
+    snapshot->rows[n + 1] = SHOW_VAR{};
     out->type = SHOW_ARRAY;
     out->value = snapshot->rows;
     return 0;
@@ -548,6 +542,8 @@ maria_declare_plugin(teak){MYSQL_STORAGE_ENGINE_PLUGIN,
     table_plugin("TEAK_LOCK_WAITS", "Transactions that wait for locks of Teak, and who is in their way",
                  &teak::lock_waits_descriptor, teak::init_lock_waits_table),
     table_plugin("TEAK_LOCKS", "Locks of Teak that are held", &teak::locks_descriptor, teak::init_locks_table),
+    table_plugin("TEAK_METRICS", "What Teak counts, with its meaning", &teak::metrics_descriptor,
+                 teak::init_metrics_table),
     table_plugin("TEAK_SNAPSHOTS", "Open snapshots of Teak and what is kept for each", &teak::snapshots_descriptor,
                  teak::init_snapshots_table),
     table_plugin("TEAK_TRX", "Open transactions of Teak, and those that are prepared", &teak::trx_descriptor,

@@ -122,6 +122,8 @@ pub struct EngineHandle {
     pub opened: Instant,
     /// Changes that were passed over, as a restart has taken their rows.
     pub lost_rows: AtomicU64,
+    /// Rows that full scans passed over, as their condition cannot be true of them.
+    pub passed_rows: AtomicU64,
     /// That were resolved.
     pub deadlocks: Deadlocks,
     sessions: Mutex<Sessions>,
@@ -135,6 +137,7 @@ impl EngineHandle {
             host,
             opened: Instant::now(),
             lost_rows: AtomicU64::new(0),
+            passed_rows: AtomicU64::new(0),
             deadlocks: Deadlocks::default(),
             sessions: Mutex::default(),
         }

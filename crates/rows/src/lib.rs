@@ -17,7 +17,8 @@
 //! | [`results`] | results of queries that the server keeps: who may leave one, who may take one |
 //! | [`transactions`], [`locks`] | who is at what, and has locked what |
 //! | [`lock_waits`], [`deadlocks`] | who waits for whom, and who has in circles |
-//! | [`report`] | status variables and SHOW ENGINE TEAK STATUS |
+//! | [`metrics`] | numbers with names and meanings: SHOW STATUS, information_schema.TEAK_METRICS |
+//! | [`report`] | SHOW ENGINE TEAK STATUS |
 //! | [`xid`] | identifiers of XA transactions as people write them |
 //! | [`outcome`] | why an operation did not succeed |
 //!
@@ -38,6 +39,7 @@ pub mod host;
 pub mod lock_waits;
 mod locking;
 pub mod locks;
+pub mod metrics;
 pub mod orphans;
 pub mod outcome;
 pub mod report;

@@ -1,76 +1,11 @@
-//! What an operator sees: status variables and the text of SHOW ENGINE TEAK STATUS.
+//! What an operator reads: the text of SHOW ENGINE TEAK STATUS.
 
-use std::ffi::CStr;
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
 
 use crate::engine::EngineHandle;
 use crate::lock_waits::lock_waits;
 use teak_core::server::{SnapshotInfo, Statistics};
 use teak_core::{CommitFlush, HistoryFull};
-
-/// Names and values for SHOW STATUS, in a fixed order. Where InnoDB has the same thing it has the same name.
-pub fn status_variables(engine: &EngineHandle) -> Vec<(&'static CStr, u64)> {
-    let numbers = engine.core.statistics();
-    let lock_wait_milliseconds = u64::try_from(numbers.lock_wait_time.as_millis()).unwrap_or(u64::MAX);
-    vec![
-        (c"cache_bytes_used", numbers.cache_used_bytes),
-        (c"cache_bytes_budget", numbers.cache_budget_bytes),
-        (c"checkpoint_newest", numbers.newest_checkpoint),
-        (c"checkpoints", numbers.checkpoints),
-        (c"checkpoints_failed", numbers.failed_checkpoints),
-        (c"checkpoint_waits", numbers.checkpoint_waits),
-        (c"commits", numbers.commits),
-        (c"deadlocks", numbers.deadlocks),
-        (c"direct_bytes_written", numbers.direct_bytes),
-        (c"dirty_trees", numbers.dirty_trees),
-        (c"history_bytes", numbers.history.bytes()),
-        (c"history_spilled_bytes", numbers.history.spilled_bytes),
-        (c"history_versions", numbers.history.versions),
-        (c"history_waits", numbers.history_waits),
-        (c"keys_read", numbers.reads),
-        (c"keys_written", numbers.writes),
-        (c"last_commit_timestamp", numbers.last_commit),
-        (c"lock_memory", numbers.lock_bytes),
-        (c"log_bytes_copied", numbers.log_copied_bytes),
-        (c"log_bytes_pinned", numbers.log_pinned_bytes),
-        (c"log_bytes_since_checkpoint", numbers.log_bytes_since_checkpoint),
-        (c"log_bytes_written", numbers.log_bytes),
-        (c"lost_ranges", numbers.lost_ranges),
-        (c"lsn_flushed", numbers.log_synced),
-        (c"memory_bytes_max", numbers.memory_max_bytes),
-        (c"memory_bytes_used", numbers.memory_used_bytes),
-        (c"memory_large", numbers.memory.large),
-        (c"memory_large_kept", numbers.memory.large_kept),
-        (c"memory_leaves", numbers.memory.leaves),
-        (c"memory_resident", numbers.memory.resident),
-        (c"memory_rest", numbers.memory.rest()),
-        // Relaxed: a statistic.
-        (c"memory_rows_lost", engine.lost_rows.load(Ordering::Relaxed)),
-        (c"memory_slabs", numbers.memory.slabs),
-        (c"memory_slabs_kept", numbers.memory.slabs_kept),
-        (c"memory_small", numbers.memory.small),
-        (c"merged_leaves", numbers.merged_leaves),
-        (c"open_tables", numbers.open_tables),
-        (c"read_ahead_blocks", numbers.read_ahead),
-        (c"read_ahead_used", numbers.read_ahead_used),
-        (c"replayed_operations", numbers.replayed_operations),
-        (c"rollbacks", numbers.rollbacks),
-        (c"row_lock_time", lock_wait_milliseconds),
-        (c"row_lock_time_avg", lock_wait_milliseconds.checked_div(numbers.lock_waits).unwrap_or(0)),
-        (c"row_lock_timeouts", numbers.lock_timeouts),
-        (c"row_lock_waits", numbers.lock_waits),
-        (c"sessions", engine.session_count() as u64),
-        (c"snapshot_oldest_seconds", numbers.oldest_snapshot_age.as_secs()),
-        (c"snapshots", numbers.snapshots),
-        (c"snapshots_too_old", numbers.snapshots_too_old),
-        (c"spill_bytes_read", numbers.spill_read_bytes),
-        (c"spill_bytes_written", numbers.spill_written_bytes),
-        (c"spilled_bytes", numbers.spilled_bytes),
-        (c"transactions_active", numbers.active_transactions),
-        (c"transactions_prepared", numbers.prepared_transactions),
-    ]
-}
 
 /// The text of SHOW ENGINE TEAK STATUS.
 pub fn status_text(engine: &EngineHandle) -> String {

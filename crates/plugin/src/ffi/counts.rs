@@ -1,7 +1,39 @@
-//! What a thread has done, for the server's statistics of statements.
+//! What was counted: by a thread, for the server's statistics of statements, and by all.
 
-use super::border::{put, Out};
+use std::os::raw::c_char;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
 use teak_core::server::{Count, Counts};
+use teak_rows::engine::EngineHandle;
+use teak_rows::metrics::{metrics, Kind, Metric};
+
+use super::border::{put, Out, RawBytes, Room};
+use super::engine::ask_engine;
+
+/// It grows from the start on.
+pub const TEAK_METRIC_COUNTER: u32 = 0;
+/// It is what it is now.
+pub const TEAK_METRIC_GAUGE: u32 = 1;
+/// How often something took a time within a range.
+pub const TEAK_METRIC_HISTOGRAM: u32 = 2;
+const _: () = assert!(TEAK_METRIC_COUNTER == Kind::Counter as u32 && TEAK_METRIC_GAUGE == Kind::Gauge as u32);
+const _: () = assert!(TEAK_METRIC_HISTOGRAM == Kind::Histogram as u32);
+
+/// A number with its name.
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct RawMetric {
+    /// Static, zero-terminated, lower case without the prefix "teak_", e.g. "cache_bytes_used".
+    pub name: *const c_char,
+    /// TEAK_METRIC_...
+    pub kind: u32,
+    pub value: u64,
+    /// The end of a histogram's range in microseconds; 0: none.
+    pub up_to: u64,
+    /// Static.
+    pub help: RawBytes,
+}
 
 /// What the calling thread has counted; only differences mean anything.
 #[repr(C)]
@@ -31,4 +63,33 @@ pub extern "C" fn teak_thread_counts(out: Out<'_, RawCounts>) {
         old_versions: counts.get(Count::OldVersions),
     };
     put(out, raw);
+}
+
+/// Fills in all numbers, as far as there is room, and returns how many there are: by their names, the same each time.
+/// Those of histograms only if `ranges` is 1.
+#[no_mangle]
+pub extern "C" fn teak_engine_metrics(
+    handle: Option<&Arc<EngineHandle>>,
+    ranges: u8,
+    out: Room<'_, RawMetric>,
+) -> usize {
+    ask_engine(handle, |engine| {
+        let metrics = metrics(engine, ranges != 0);
+        let raw = |metric: &Metric| RawMetric {
+            name: metric.name.as_ptr(),
+            kind: metric.kind as u32,
+            value: metric.value,
+            up_to: metric.up_to.unwrap_or(0),
+            help: RawBytes::of(metric.help.as_bytes()),
+        };
+        out.fill(metrics.iter().map(raw));
+        metrics.len()
+    })
+}
+
+/// A scan has passed over so many rows, as its condition cannot be true of them.
+#[no_mangle]
+pub extern "C" fn teak_count_passed_rows(handle: Option<&Arc<EngineHandle>>, rows: u64) {
+    // Relaxed: a statistic.
+    ask_engine(handle, |engine| engine.passed_rows.fetch_add(rows, Ordering::Relaxed));
 }

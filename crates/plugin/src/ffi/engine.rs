@@ -1,7 +1,5 @@
 //! Opening, closing and watching an engine.
 
-use std::ffi::CStr;
-use std::os::raw::c_char;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +13,7 @@ use super::status::Status;
 use teak_core::server::{Engine, Settings};
 use teak_rows::engine::EngineHandle;
 use teak_rows::outcome::{Result, Stop};
-use teak_rows::report::{status_text, status_variables};
+use teak_rows::report::status_text;
 use teak_rows::session::MAX_XID;
 
 /// When old snapshots hold as much as they may, the oldest gives way.
@@ -82,15 +80,6 @@ pub struct RawSnapshot {
     pub spilled_bytes: u64,
     /// 0 or 1: it had to give way.
     pub too_old: u64,
-}
-
-/// A status variable.
-#[repr(C)]
-#[allow(missing_docs)]
-pub struct RawStatusVariable {
-    /// Static, zero-terminated, lower case without the prefix "teak_", e.g. "cache_bytes_used".
-    pub name: *const c_char,
-    pub value: u64,
 }
 
 /// Identifier of a prepared transaction.
@@ -335,21 +324,6 @@ pub extern "C" fn teak_engine_checkpoint(handle: Option<&Arc<EngineHandle>>) -> 
 #[no_mangle]
 pub extern "C" fn teak_engine_flush_logs(handle: Option<&Arc<EngineHandle>>) -> Status {
     with_engine(handle, |engine| Ok(engine.core.sync_log()?))
-}
-
-/// SHOW STATUS: fills in the variables, as far as there is room, and returns how many there are (at most 64; the same
-/// names in the same order each time).
-#[no_mangle]
-pub extern "C" fn teak_engine_status_variables(
-    handle: Option<&Arc<EngineHandle>>,
-    out: Room<'_, RawStatusVariable>,
-) -> usize {
-    ask_engine(handle, |engine| {
-        let variables = status_variables(engine);
-        let raw = |(name, value): &(&CStr, u64)| RawStatusVariable { name: name.as_ptr(), value: *value };
-        out.fill(variables.iter().map(raw));
-        variables.len()
-    })
 }
 
 /// SHOW ENGINE TEAK STATUS. Free with teak_buffer_free.
