@@ -3,13 +3,13 @@
 //! A thread counts for itself, in numbers that nobody else writes to: counting costs a load, an addition and a store,
 //! whatever others do. Who wants to know what one call cost takes the difference of what its thread has counted
 //! ([`Counts::of_this_thread`]), and so pays for that alone; threads of the background have numbers of their own. What
-//! all have done is the sum over all threads there are, and were ([`Counts::of_all`]): the numbers of one that has
-//! ended are gone on with by the next that begins, so there are as many sets of them as there ever were threads at
-//! once. Engines of one process are counted together.
+//! all have done is the sum over all threads there are, and of what those left that have ended ([`Counts::of_all`]).
+//! Engines of one process are counted together.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What is counted.
@@ -84,8 +84,11 @@ const TIMED: usize = Timed::LockWait as usize + 1;
 /// One a power of two of microseconds, up to a minute, and one for what is longer.
 const BUCKETS: usize = 28;
 
-/// Of one thread at a time.
+/// Of one thread. What the way to a leaf counts is on one line.
+#[repr(C, align(64))]
 struct Numbers {
+    /// Others know of them; or will not any more.
+    is_known: AtomicBool,
     counts: [AtomicU64; COUNTS],
     times: [Times; TIMED],
 }
@@ -95,31 +98,78 @@ struct Times {
     nanoseconds: AtomicU64,
 }
 
-/// All there are; and those of threads that have ended.
-static ALL: Mutex<Vec<&'static Numbers>> = Mutex::new(Vec::new());
-static FREE: Mutex<Vec<&'static Numbers>> = Mutex::new(Vec::new());
+impl Numbers {
+    const fn new() -> Numbers {
+        Numbers {
+            is_known: AtomicBool::new(false),
+            counts: [const { AtomicU64::new(0) }; COUNTS],
+            times: [const { Times::new() }; TIMED],
+        }
+    }
 
-thread_local! {
-    static MINE: Cell<Option<&'static Numbers>> = const { Cell::new(None) };
-    static LEASE: Cell<Option<Lease>> = const { Cell::new(None) };
-}
-
-/// Gives the numbers back when the thread ends.
-struct Lease(&'static Numbers);
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        MINE.set(None);
-        FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);
+    /// Adds what `other` has.
+    fn take_in(&self, other: &Numbers) {
+        self.counts.iter().zip(&other.counts).for_each(|(to, from)| add(to, read(from)));
+        for (to, from) in self.times.iter().zip(&other.times) {
+            to.buckets.iter().zip(&from.buckets).for_each(|(to, from)| add(to, read(from)));
+            add(&to.nanoseconds, read(&from.nanoseconds));
+        }
     }
 }
 
-impl Numbers {
-    const NEW: Numbers = Numbers {
-        counts: [const { AtomicU64::new(0) }; COUNTS],
-        times: [const { Times { buckets: [const { AtomicU64::new(0) }; BUCKETS], nanoseconds: AtomicU64::new(0) } };
-            TIMED],
-    };
+impl Times {
+    const fn new() -> Times {
+        Times { buckets: [const { AtomicU64::new(0) }; BUCKETS], nanoseconds: AtomicU64::new(0) }
+    }
+}
+
+/// What all threads count.
+struct All {
+    threads: Vec<OfThread>,
+    /// By threads that have ended.
+    ended: Numbers,
+}
+
+/// Numbers of a thread that has not ended.
+struct OfThread(NonNull<Numbers>);
+
+// SAFETY: they consist of atomics.
+unsafe impl Send for OfThread {}
+
+static ALL: Mutex<All> = Mutex::new(All { threads: Vec::new(), ended: Numbers::new() });
+
+thread_local! {
+    static MINE: Numbers = const { Numbers::new() };
+    static LEASE: Cell<Option<Lease>> = const { Cell::new(None) };
+}
+
+/// Others know of the thread's numbers until it ends.
+struct Lease;
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut all = all();
+        MINE.with(|mine| {
+            all.threads.retain(|thread| !std::ptr::eq(thread.0.as_ptr(), mine));
+            all.ended.take_in(mine);
+        });
+    }
+}
+
+fn all() -> MutexGuard<'static, All> {
+    // Nothing panics while it is held that could leave it half changed.
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl All {
+    /// Calls `visit` with the numbers of each thread, and with those that threads have left.
+    fn each(&self, mut visit: impl FnMut(&Numbers)) {
+        visit(&self.ended);
+        for thread in &self.threads {
+            // SAFETY: a thread takes its numbers off the list before they go, and whoever calls this has the list.
+            visit(unsafe { thread.0.as_ref() });
+        }
+    }
 }
 
 /// Nobody else writes to it, so this need not be one step.
@@ -134,47 +184,43 @@ fn read(number: &AtomicU64) -> u64 {
     number.load(Ordering::Relaxed)
 }
 
-/// `None`: the thread is about to end, and what it still does counts for nobody.
 #[inline]
-fn mine() -> Option<&'static Numbers> {
-    MINE.get().or_else(begin)
+fn with_mine<T>(count: impl FnOnce(&Numbers) -> T) -> T {
+    MINE.with(|mine| {
+        // Relaxed: nobody else looks at it.
+        if !mine.is_known.load(Ordering::Relaxed) {
+            begin(mine);
+        }
+        count(mine)
+    })
 }
 
-/// The thread has numbers from now on; `None`: it has given them back already.
+/// Others know of the thread's numbers from now on; what one counts that is about to end is lost.
 #[cold]
-fn begin() -> Option<&'static Numbers> {
-    LEASE
-        .try_with(|lease| {
-            let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let numbers = free.unwrap_or_else(|| {
-                let new: &'static Numbers = Box::leak(Box::new(Numbers::NEW));
-                ALL.lock().unwrap_or_else(PoisonError::into_inner).push(new);
-                new
-            });
-            lease.set(Some(Lease(numbers)));
-            MINE.set(Some(numbers));
-            numbers
-        })
-        .ok()
+fn begin(mine: &Numbers) {
+    mine.is_known.store(true, Ordering::Relaxed); // Relaxed: see above
+    let _ = LEASE.try_with(|lease| {
+        all().threads.push(OfThread(NonNull::from(mine)));
+        lease.set(Some(Lease));
+    });
 }
 
 impl Count {
     /// `n` more of it.
     #[inline]
     pub(crate) fn add(self, n: u64) {
-        if let Some(mine) = mine() {
-            add(&mine.counts[self as usize], n);
-        }
+        with_mine(|mine| add(&mine.counts[self as usize], n));
     }
 }
 
 impl Timed {
     /// It took so long, once more.
     pub(crate) fn add(self, took: Duration) {
-        let Some(mine) = mine() else { return };
-        let times = &mine.times[self as usize];
-        add(&times.buckets[bucket_of(took)], 1);
-        add(&times.nanoseconds, took.as_nanos() as u64);
+        with_mine(|mine| {
+            let times = &mine.times[self as usize];
+            add(&times.buckets[bucket_of(took)], 1);
+            add(&times.nanoseconds, took.as_nanos() as u64);
+        });
     }
 }
 
@@ -198,15 +244,15 @@ pub struct Counts([u64; COUNTS]);
 impl Counts {
     /// By this thread; only differences mean anything.
     pub fn of_this_thread() -> Counts {
-        Counts(mine().map_or([0; COUNTS], |mine| std::array::from_fn(|i| read(&mine.counts[i]))))
+        with_mine(|mine| Counts(std::array::from_fn(|i| read(&mine.counts[i]))))
     }
 
     /// By all threads since the process began.
     pub fn of_all() -> Counts {
         let mut sum = Counts([0; COUNTS]);
-        for numbers in &*ALL.lock().unwrap_or_else(PoisonError::into_inner) {
+        all().each(|numbers| {
             sum.0.iter_mut().zip(&numbers.counts).for_each(|(sum, number)| *sum += read(number));
-        }
+        });
         sum
     }
 
@@ -234,14 +280,13 @@ impl Histogram {
     /// By all threads since the process began.
     pub fn of(timed: Timed) -> Histogram {
         let (mut buckets, mut nanoseconds) = ([0; BUCKETS], 0);
-        for numbers in &*ALL.lock().unwrap_or_else(PoisonError::into_inner) {
+        all().each(|numbers| {
             let times = &numbers.times[timed as usize];
-            buckets
-                .iter_mut()
-                .zip(&times.buckets)
-                .for_each(|(sum, number): (&mut u64, _)| *sum += read(number));
+            for (sum, number) in buckets.iter_mut().zip(&times.buckets) {
+                *sum += read(number);
+            }
             nanoseconds += read(&times.nanoseconds);
-        }
+        });
         Histogram { buckets, sum: Duration::from_nanos(nanoseconds) }
     }
 
@@ -275,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_threads_that_have_ended_are_gone_on_with() {
-        let sets = || ALL.lock().unwrap().len();
-        let before = sets();
+    fn threads_that_have_ended_are_not_listed() {
+        let threads = || all().threads.len();
+        let before = threads();
         for _ in 0..200 {
             thread::spawn(|| Count::PagesAccessed.add(1)).join().unwrap();
         }
         // Of other tests' threads there are fewer than that.
-        assert!(sets() < before + 150, "{before} sets became {}", sets());
+        assert!(threads() < before + 150, "{before} threads became {}", threads());
     }
 
     #[test]

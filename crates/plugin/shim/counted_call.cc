@@ -12,25 +12,25 @@ thread_local bool counting = false;
 
 } // namespace
 
-void CountedCall::begin(ha_handler_stats* asked) {
-    if (counting) return;
+ha_handler_stats* CountedCall::begin(ha_handler_stats* asked, teak_counts* before) {
+    if (counting) return nullptr;
     counting = true;
-    to_ = asked;
-    teak_thread_counts(&before_);
+    teak_thread_counts(before);
+    return asked;
 }
 
-void CountedCall::end() {
+void CountedCall::end(ha_handler_stats* to, const teak_counts& before) {
     counting = false;
     teak_counts now;
     teak_thread_counts(&now);
-    to_->pages_accessed += now.pages_accessed - before_.pages_accessed;
-    to_->pages_updated += now.pages_updated - before_.pages_updated;
-    to_->pages_read_count += now.reads - before_.reads;
-    if (const uint64_t nanoseconds = now.read_nanoseconds - before_.read_nanoseconds)
-        to_->pages_read_time +=
+    to->pages_accessed += now.pages_accessed - before.pages_accessed;
+    to->pages_updated += now.pages_updated - before.pages_updated;
+    to->pages_read_count += now.reads - before.reads;
+    if (const uint64_t nanoseconds = now.read_nanoseconds - before.read_nanoseconds)
+        to->pages_read_time +=
             static_cast<ulonglong>(static_cast<double>(nanoseconds) * timer_tracker_frequency() / 1e9);
-    to_->pages_prefetched += now.prefetched - before_.prefetched;
-    to_->undo_records_read += now.old_versions - before_.old_versions;
+    to->pages_prefetched += now.prefetched - before.prefetched;
+    to->undo_records_read += now.old_versions - before.old_versions;
 }
 
 } // namespace teak

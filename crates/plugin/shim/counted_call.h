@@ -17,21 +17,21 @@ namespace teak {
 
 class CountedCall {
   public:
-    explicit CountedCall(ha_handler_stats* asked) {
-        if (unlikely(asked != nullptr) && asked->active) begin(asked);
-    }
+    explicit CountedCall(ha_handler_stats* asked)
+        : to_(unlikely(asked != nullptr) && asked->active ? begin(asked, &before_) : nullptr) {}
     ~CountedCall() {
-        if (unlikely(to_ != nullptr)) end();
+        if (unlikely(to_ != nullptr)) end(to_, before_);
     }
     CountedCall(const CountedCall&) = delete;
     CountedCall& operator=(const CountedCall&) = delete;
 
   private:
-    void begin(ha_handler_stats* asked);
-    void end();
+    /* Not of the object, which so need not be in memory where nobody asks. Returns nullptr within another call. */
+    static ha_handler_stats* begin(ha_handler_stats* asked, teak_counts* before);
+    static void end(ha_handler_stats* to, const teak_counts& before);
 
-    ha_handler_stats* to_ = nullptr;
     teak_counts before_;
+    ha_handler_stats* const to_;
 };
 
 } // namespace teak

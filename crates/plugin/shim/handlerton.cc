@@ -95,9 +95,14 @@ int end_result(teak_status status, THD* thd) {
     return error_code(status, thd);
 }
 
+/* Whom the end of a statement or transaction is counted for: it costs something if there were writes. */
+ha_handler_stats* asked_of(THD* thd, const Session* session) {
+    return session->rows_written != session->rows_settled ? &thd->handler_stats : nullptr;
+}
+
 int end_statement(THD* thd, Session* session) {
     if (!session->statement_open) return 0;
-    CountedCall call(&thd->handler_stats);
+    CountedCall call(asked_of(thd, session));
     teak_status status = teak_statement_commit(session->handle);
     /* After an error it is still to be rolled back. */
     session->statement_open = status != TEAK_OK;
@@ -109,7 +114,8 @@ int commit(THD* thd, bool all) {
     if (!session) return 0;
     if (!all && in_transaction(thd)) return end_statement(thd, session);
     session->statement_open = session->overtook = false;
-    CountedCall call(&thd->handler_stats);
+    CountedCall call(asked_of(thd, session));
+    session->rows_settled = session->rows_written;
     bool forgotten = std::exchange(session->forgotten, false);
     int error = end_result(teak_commit(session->handle), thd);
     if (!session->telling.empty()) session->note_told();
@@ -124,9 +130,10 @@ int rollback(THD* thd, bool all) {
     bool open = session->statement_open;
     session->statement_open = false;
     session->forgotten = false;
-    CountedCall call(&thd->handler_stats);
+    CountedCall call(asked_of(thd, session));
     if (all || !in_transaction(thd)) {
         session->overtook = false;
+        session->rows_settled = session->rows_written;
         session->telling.clear();
         return error_code(teak_rollback(session->handle), thd);
     }
@@ -145,7 +152,7 @@ int prepare(THD* thd, bool all) {
     XID xid;
     thd_get_xid(thd, reinterpret_cast<MYSQL_XID*>(&xid));
     uchar packed[6 + XIDDATASIZE];
-    CountedCall call(&thd->handler_stats);
+    CountedCall call(asked_of(thd, session));
     const uint8_t is_external = thd->transaction->xid_state.is_explicit_XA();
     return end_result(teak_prepare(session->handle, pack_xid(xid, packed), is_external), thd);
 }

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace teak {
@@ -56,8 +57,9 @@ struct CoreTable {
     std::vector<uint32_t> trees;       /* by the server's index number */
     std::vector<teak_cursor*> cursors; /* by tree; made when needed */
     std::vector<teak_window*> windows; /* theirs */
-    ulonglong disabled_indexes = 0;    /* as the table's metadata says */
-    uint unbuilt_unique = MAX_KEY;     /* one among them, which nothing enforces: no row is written */
+    bool cursors_are_reset = true;
+    ulonglong disabled_indexes = 0; /* as the table's metadata says */
+    uint unbuilt_unique = MAX_KEY;  /* one among them, which nothing enforces: no row is written */
 };
 
 class OpenTable : public CoreTable {
@@ -110,9 +112,14 @@ class OpenTable : public CoreTable {
        read. */
     bool show_row(teak_bytes pk, teak_bytes row, handler* file, Buffer* blobs);
 
-    /* nullptr: memory is out. */
-    teak_cursor* cursor_of(uint32_t tree) { return cursors[tree] ? cursors[tree] : make_cursor(tree); }
+    /* nullptr: memory is out. Whoever places a cursor asks here for it. */
+    teak_cursor* cursor_of(uint32_t tree) {
+        cursors_are_reset = false;
+        return cursors[tree] ? cursors[tree] : make_cursor(tree);
+    }
+    /* The server ends a scan, and then the statement. */
     void reset_cursors() {
+        if (std::exchange(cursors_are_reset, true)) return;
         for (teak_cursor* cursor : cursors)
             if (cursor) teak_cursor_reset(cursor);
     }

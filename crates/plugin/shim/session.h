@@ -53,6 +53,7 @@ struct Session {
     teak_session* handle = nullptr;
     const uint64_t* moment = nullptr; /* changes with what the session's own writes change */
     uint64_t rows_written = 0;        /* by any of its handlers; what was read before may be another row by now */
+    uint64_t rows_settled = 0;        /* what that was when a transaction ended last */
     bool statement_open = false;      /* teak_statement_begin was called and no end yet */
     uint64_t statement = 0;           /* which: their number */
     /* The statement that the limits of waits are of, if they are set; within one that is open it may be another, of a
