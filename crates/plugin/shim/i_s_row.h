@@ -72,6 +72,10 @@ class ListedRow {
         (*field)->set_notnull();
         seconds(milliseconds);
     }
+    void maybe_share(double value) {
+        (*field)->set_notnull();
+        (*field++)->store(value);
+    }
     void maybe(const MYSQL_TIME& time) {
         (*field)->set_notnull();
         this->time(time);

@@ -3,6 +3,7 @@
 */
 #include "foreign_tables.h"
 #include "i_s_tables.h"
+#include "indexes_table.h"
 #include "innodb_settings.h"
 #include "server_contracts.h"
 #include "deadlocks_table.h"
@@ -539,6 +540,8 @@ maria_declare_plugin(teak){MYSQL_STORAGE_ENGINE_PLUGIN,
                  teak::init_foreign_columns_table),
     table_plugin("TEAK_DEADLOCKS", "The last deadlocks over locks of Teak", &teak::deadlocks_descriptor,
                  teak::init_deadlocks_table),
+    table_plugin("TEAK_INDEXES", "Sizes of trees of open tables of Teak, and how they were used",
+                 &teak::indexes_descriptor, teak::init_indexes_table),
     table_plugin("TEAK_LOCK_WAITS", "Transactions that wait for locks of Teak, and who is in their way",
                  &teak::lock_waits_descriptor, teak::init_lock_waits_table),
     table_plugin("TEAK_LOCKS", "Locks of Teak that are held", &teak::locks_descriptor, teak::init_locks_table),

@@ -247,6 +247,16 @@ impl Engine {
         waits.into_iter().map(shown).collect()
     }
 
+    /// The tables that are open; no I/O.
+    pub fn opened_tables(&self) -> Vec<Arc<Table>> {
+        self.shared.data.tables.lock().all().cloned().collect()
+    }
+
+    /// How many waits there were for locks of the tree, and how long they were together.
+    pub fn lock_waits_for(&self, tree: &Tree) -> (u64, Duration) {
+        self.shared.locks.waits_for(tree.id())
+    }
+
     /// Where these trees are; those are missing whose tables are not open. O(open tables) if any are asked for.
     pub fn tree_names(&self, trees: &HashSet<TreeId>) -> HashMap<TreeId, TreeName> {
         self.shared.data.tables.lock().with_trees(trees)

@@ -44,9 +44,12 @@ mod row;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::cache::Cache;
-use crate::{Time, TreeId, TxnId};
+use crate::counts::Timed;
+use crate::numbers::NumberMap;
+use crate::{Error, Time, TreeId, TxnId};
 use account::Account;
 use cover::CoverTable;
 use graph::WaitGraph;
@@ -55,6 +58,7 @@ pub use held::{HeldLock, LockKind};
 pub use intent::{Intent, Intention, Intents};
 pub use interval::KeyBound;
 pub use owner::{LockOwner, SINGLE_LOCK_BYTES};
+use parking_lot::Mutex;
 use party::Party;
 use presence::Presence;
 use range::RangeTable;
@@ -112,6 +116,28 @@ struct Counters {
     deadlocks: AtomicU64,
     wait_nanoseconds: AtomicU64,
     longest_wait_nanoseconds: AtomicU64,
+    /// How many waits were for locks of which tree, and for how many nanoseconds; of those that were ever waited for.
+    of_trees: Mutex<NumberMap<TreeId, (u64, u64)>>,
+}
+
+impl Counters {
+    /// A wait for a lock of the tree has ended.
+    fn add_wait(&self, tree: TreeId, waited: Duration, error: Option<&Error>) {
+        let nanoseconds = waited.as_nanos() as u64;
+        Timed::LockWait.add(waited);
+        // Relaxed, here and below: statistics.
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        self.wait_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.longest_wait_nanoseconds.fetch_max(nanoseconds, Ordering::Relaxed);
+        match error {
+            Some(Error::LockTimeout) => self.timeouts.fetch_add(1, Ordering::Relaxed),
+            Some(Error::Deadlock) => self.deadlocks.fetch_add(1, Ordering::Relaxed),
+            _ => 0,
+        };
+        let mut of_trees = self.of_trees.lock();
+        let (waits, all) = of_trees.entry(tree).or_default();
+        (*waits, *all) = (*waits + 1, *all + nanoseconds);
+    }
 }
 
 struct LockTables {
@@ -212,6 +238,13 @@ impl LockManager {
     /// Who waits for whom.
     pub fn waits(&self) -> Vec<Wait> {
         self.shared.graph.waits(&self.shared)
+    }
+
+    /// How many waits there were for locks of the tree, and how long they were together.
+    pub fn waits_for(&self, tree: TreeId) -> (u64, Duration) {
+        let (waits, nanoseconds) =
+            self.shared.counters.of_trees.lock().get(&tree).copied().unwrap_or_default();
+        (waits, Duration::from_nanos(nanoseconds))
     }
 
     /// Counts since the start.

@@ -1,7 +1,6 @@
 //! One transaction's locks: asking for them, waiting, giving them back.
 
 use std::ops::Bound;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,6 @@ use super::presence::Entered;
 use super::range::Want;
 use super::row::{Attempt, IfBlocked, Known, RowId};
 use super::{LockOutcome, LockTables, Sought, Target};
-use crate::counts::Timed;
 use crate::numbers::{NumberMap, NumberSet};
 use crate::{Error, LockMode, Result, TreeId, TxnId, WaitPolicy, WaitRequest};
 
@@ -311,18 +309,7 @@ impl LockOwner {
                 Ok(())
             }
         };
-        // Relaxed: statistics.
-        let counters = &shared.counters;
-        let waited = shared.time.since(start);
-        Timed::LockWait.add(waited);
-        counters.waits.fetch_add(1, Ordering::Relaxed);
-        counters.wait_nanoseconds.fetch_add(waited.as_nanos() as u64, Ordering::Relaxed);
-        counters.longest_wait_nanoseconds.fetch_max(waited.as_nanos() as u64, Ordering::Relaxed);
-        match &result {
-            Err(Error::LockTimeout) => counters.timeouts.fetch_add(1, Ordering::Relaxed),
-            Err(Error::Deadlock) => counters.deadlocks.fetch_add(1, Ordering::Relaxed),
-            _ => 0,
-        };
+        shared.counters.add_wait(sought.tree, shared.time.since(start), result.as_ref().err());
         result
     }
 

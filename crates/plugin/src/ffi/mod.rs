@@ -53,6 +53,7 @@ pub mod exports;
 pub mod feed;
 pub mod foreign;
 pub mod guard;
+pub mod indexes;
 pub mod locks;
 pub mod memory;
 pub mod online;

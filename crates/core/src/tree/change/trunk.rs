@@ -153,6 +153,20 @@ impl Trunk {
         self.shared.size.stored_bytes()
     }
 
+    /// How often single keys of it were looked up since it was opened, and how often ranges were read; of each cursor
+    /// that there is the last few may be missing, but not the first.
+    pub fn uses(&self) -> (u64, u64) {
+        self.shared.uses.get()
+    }
+
+    /// Pages on the way from the root to a leaf, both included.
+    pub fn height(&self) -> u32 {
+        match &**self.root.load() {
+            Node::Leaf(_) => 1,
+            Node::Inner(root) => root.level + 1,
+        }
+    }
+
     /// Whether a checkpoint has something to write.
     pub(crate) fn is_dirty(&self) -> bool {
         self.marks.has(Care::Write)

@@ -51,6 +51,7 @@ pub(crate) struct TreeShared {
     /// Stands in for a base that a reader does not see.
     pub no_rows: Arc<Block>,
     pub size: Size,
+    pub uses: Uses,
     /// The tree, once there is one.
     pub(in crate::tree) pages: OnceLock<Weak<dyn Pages>>,
 }
@@ -62,6 +63,30 @@ pub(crate) struct Size {
     stored_bytes: AtomicI64,
     raw_bytes: AtomicI64,
     changed_at: AtomicU64,
+}
+
+/// How often a tree is read since it was opened: statistics, which cursors add to now and then.
+#[derive(Default)]
+pub(crate) struct Uses {
+    look_ups: AtomicU64,
+    scans: AtomicU64,
+}
+
+impl Uses {
+    // Relaxed in both of these: statistics.
+
+    pub(in crate::tree) fn add(&self, look_ups: u64, scans: u64) {
+        for (number, more) in [(&self.look_ups, look_ups), (&self.scans, scans)] {
+            if more > 0 {
+                number.fetch_add(more, Ordering::Relaxed); // Relaxed: see above
+            }
+        }
+    }
+
+    pub(in crate::tree) fn get(&self) -> (u64, u64) {
+        (self.look_ups.load(Ordering::Relaxed), self.scans.load(Ordering::Relaxed))
+        // Relaxed: see above
+    }
 }
 
 impl Size {

@@ -32,6 +32,9 @@ const LOOK_UP_COST: u32 = 2;
 /// So much is told to a leaf at once, also if the cursor stays there.
 const MOST_MERGED: u32 = 128;
 
+/// So many uses are told to a tree at once.
+const USES_AT_ONCE: u32 = 16;
+
 /// What the cursor stands on.
 #[derive(Clone, Copy)]
 pub(in crate::tree) enum Item {
@@ -89,6 +92,11 @@ pub struct TreeCursor {
     pub(super) was_cold: bool,
     pub(super) run: Run,
     pub(super) expected: Option<Box<Expected>>,
+    /// Single keys that were looked up, and ranges that were begun, of which the tree does not know; and at how many of
+    /// them it is told.
+    look_ups: u32,
+    scans: u32,
+    uses_to_tell: u32,
     /// Leaves that were pinned so far.
     #[cfg(test)]
     pub(in crate::tree) pinned: usize,
@@ -97,6 +105,12 @@ pub struct TreeCursor {
 // SAFETY: the raw pointers (`item`, `delta_at`, `listing`) point into `pin.base` and `pin.delta`, which the cursor owns
 // by Arcs, or by that of their view, and which are Send and Sync.
 unsafe impl Send for TreeCursor {}
+
+impl Drop for TreeCursor {
+    fn drop(&mut self) {
+        self.tell_uses();
+    }
+}
 
 impl TreeCursor {
     /// A cursor that stands nowhere.
@@ -123,6 +137,9 @@ impl TreeCursor {
             was_cold: false,
             run: Run::default(),
             expected: None,
+            look_ups: 0,
+            scans: 0,
+            uses_to_tell: 1,
             #[cfg(test)]
             pinned: 0,
         }
@@ -140,6 +157,17 @@ impl TreeCursor {
         self.top.forget();
         self.run.stop();
         self.expected = None;
+        if self.look_ups.saturating_add(self.scans) >= self.uses_to_tell {
+            self.tell_uses();
+        }
+    }
+
+    /// All who use the tree share what this writes to: so the first time, and then for some at a time.
+    #[cold]
+    fn tell_uses(&mut self) {
+        let (look_ups, scans) = (std::mem::take(&mut self.look_ups), std::mem::take(&mut self.scans));
+        self.tree.shared.uses.add(look_ups.into(), scans.into());
+        self.uses_to_tell = USES_AT_ONCE;
     }
 
     fn forget(&mut self) {
@@ -238,6 +266,7 @@ impl TreeCursor {
 
     /// Goes to the first key at or after / after, or the last key at or before / before `key`.
     pub fn seek(&mut self, reader: &Reader<'_>, seek: Seek, key: &[u8]) -> Result<bool> {
+        self.scans = self.scans.saturating_add(1);
         let found = match seek {
             Seek::AtOrAfter | Seek::AtOrBefore => match self.get_asked(reader, key, Asked::Rows) {
                 Err(error) if self.tree.passes_over(&error) => {
@@ -276,6 +305,7 @@ impl TreeCursor {
 
     /// Goes to the last key.
     pub fn last(&mut self, reader: &Reader<'_>) -> Result<bool> {
+        self.scans = self.scans.saturating_add(1);
         self.pin_last(reader)?;
         self.listing.restart();
         self.run.jump(self.was_cold);

@@ -16,7 +16,7 @@ use crate::tree::change::waiting::Attention;
 use crate::tree::encoding::Encoding;
 use crate::tree::leaf::lifecycle::FileCopy;
 use crate::tree::leaf::node::{Bounds, Inner, Node};
-use crate::tree::leaf::shared::{Resources, Size, TreeShared};
+use crate::tree::leaf::shared::{Resources, Size, TreeShared, Uses};
 use crate::tree::leaf::{Image, Leaf};
 use crate::tree::versions::delta::Delta;
 use crate::tree::versions::past::PastUsage;
@@ -175,6 +175,7 @@ impl Tree {
             no_delta: Arc::new(Delta::new()),
             no_rows: Arc::new(Block::empty()),
             size: Size::of(root.as_ref()),
+            uses: Uses::default(),
             pages: OnceLock::new(),
         });
         let node = match (root, extent) {

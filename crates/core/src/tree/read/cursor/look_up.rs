@@ -12,6 +12,7 @@ impl TreeCursor {
     /// Looks `key` up. If it is absent, the cursor stands between its neighbours, and `next` and `prev` go there.
     #[inline]
     pub fn get(&mut self, reader: &Reader<'_>, key: &[u8]) -> Result<bool> {
+        self.look_ups = self.look_ups.saturating_add(1);
         self.get_asked(reader, key, Asked::Row)
     }
 
