@@ -11,6 +11,7 @@ use teak_rows::engine::EngineHandle;
 use super::border::*;
 use super::callbacks::Callbacks;
 use super::check::{teak_check_feed, teak_check_free};
+use super::counts::teak_engine_metrics;
 use super::foreign::{
     teak_look, teak_table_rename, teak_target_free, teak_target_new, RawFound, RawReading, TEAK_LOOK_ROW,
 };
