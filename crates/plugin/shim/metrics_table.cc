@@ -14,12 +14,10 @@
 namespace teak {
 namespace {
 
-ST_FIELD_INFO fields[] = {Show::Column("NAME", Show::Varchar(64), NOT_NULL),
-                          Show::Column("KIND", Show::Varchar(9), NOT_NULL),
-                          Show::Column("UP_TO", Show::ULonglong(), NULLABLE),
-                          Show::Column("VALUE", Show::ULonglong(), NOT_NULL),
-                          Show::Column("HELP", Show::Varchar(128), NOT_NULL),
-                          Show::CEnd()};
+ST_FIELD_INFO fields[] = {
+    Show::Column("NAME", Show::Varchar(64), NOT_NULL),  Show::Column("KIND", Show::Varchar(9), NOT_NULL),
+    Show::Column("UP_TO", Show::ULonglong(), NULLABLE), Show::Column("VALUE", Show::ULonglong(), NOT_NULL),
+    Show::Column("HELP", Show::Varchar(128), NOT_NULL), Show::CEnd()};
 
 const char* const kKinds[] = {"COUNTER", "GAUGE", "HISTOGRAM"};
 static_assert(TEAK_METRIC_COUNTER == 0 && TEAK_METRIC_GAUGE == 1 && TEAK_METRIC_HISTOGRAM == 2);
