@@ -7,22 +7,24 @@
 
 mod kept;
 mod look_up;
+mod passed;
 mod pin;
 mod top;
 
 use super::expected::Expected;
 use super::run::Run;
 use crate::mvcc::State;
-use crate::tree::block::{Block, Value};
+use crate::tree::block::Value;
 use crate::tree::change::vacancy::Towards;
 use crate::tree::leaf::node::Node;
 use crate::tree::read::listing::Listing;
 use crate::tree::storing::tree::Tree;
-use crate::tree::versions::delta::{Delta, EntryRef, Version};
+use crate::tree::versions::delta::{EntryRef, Version};
 use crate::tree::versions::visibility::{seen, visible, Reader, Seen};
 use crate::types::Seek;
 use crate::{Error, Result};
-use pin::{Asked, Pin};
+use passed::Passed;
+use pin::{greatest_key, Asked, Pin};
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 use top::Top;
@@ -78,6 +80,8 @@ pub struct TreeCursor {
     pub(super) placed: bool,
     /// Forward only: the next entry of the pinned delta.
     pub(in crate::tree) delta_at: Option<EntryRef<'static>>,
+    /// Leaves that the step has left.
+    passed: Vec<Passed>,
     /// Rows returned from the pinned leaf.
     pub(in crate::tree) yielded: usize,
     /// Entries of the pinned leaf's delta that were merged, weighted by what each cost.
@@ -129,6 +133,7 @@ impl TreeCursor {
             base_at: 0,
             placed: false,
             delta_at: None,
+            passed: Vec::new(),
             yielded: 0,
             merged: 0,
             listing: Listing::default(),
@@ -154,6 +159,7 @@ impl TreeCursor {
     pub fn reset(&mut self) {
         self.forget();
         self.pin = None;
+        self.passed.clear();
         self.top.forget();
         self.run.stop();
         self.expected = None;
@@ -310,7 +316,7 @@ impl TreeCursor {
         self.listing.restart();
         self.run.jump(self.was_cold);
         self.prepare_backward(reader, None)?;
-        self.step_backward(reader)
+        self.step_backward(reader, true)
     }
 
     /// Goes to the next key.
@@ -367,7 +373,7 @@ impl TreeCursor {
             self.key = key;
             prepared?;
         }
-        self.step_backward(reader)
+        self.step_backward(reader, false)
     }
 
     /// Sets the forward position after `key` (or at its first key, when the leaf was entered from its left).
@@ -414,6 +420,7 @@ impl TreeCursor {
     #[inline]
     fn step_forward(&mut self, reader: &Reader<'_>) -> Result<bool> {
         self.blob.take();
+        self.passed.clear();
         loop {
             let Some(pin) = &self.pin else { return Ok(false) };
             let in_base = self.base_at < pin.base.len();
@@ -427,6 +434,10 @@ impl TreeCursor {
                 },
             };
             let Some(entry) = self.delta_at.filter(|_| order != Ordering::Less) else {
+                if !self.has_left_as_found() {
+                    self.begin_again(reader)?;
+                    continue;
+                }
                 self.item = Item::Base(self.base_at);
                 self.settled = true;
                 pin.base.key_into(self.base_at, &mut self.key);
@@ -439,6 +450,10 @@ impl TreeCursor {
             self.base_at += usize::from(base_at.is_some());
             self.delta_at = entry.next();
             if let Some((item, settled)) = merged(entry, base_at, reader) {
+                if !self.is_as_found(reader, self.versions) {
+                    self.begin_again(reader)?;
+                    continue;
+                }
                 (self.item, self.settled) = (item, settled);
                 self.key.clear();
                 self.key.extend_from_slice(entry.key());
@@ -458,6 +473,7 @@ impl TreeCursor {
     fn enter_next_leaf(&mut self, reader: &Reader<'_>) -> Result<bool> {
         let Some(pin) = &self.pin else { return Ok(false) };
         let high = pin.view.high.clone();
+        self.note_passed(reader, self.versions);
         self.tidy_up();
         let Some(high) = high else { return Ok(self.end()) };
         if !self.pin_next(reader, Towards::Greater, &high)? {
@@ -485,18 +501,25 @@ impl TreeCursor {
         Ok(true)
     }
 
-    fn step_backward(&mut self, reader: &Reader<'_>) -> Result<bool> {
+    /// `is_last`: from the end of the tree, and not from the key.
+    fn step_backward(&mut self, reader: &Reader<'_>, is_last: bool) -> Result<bool> {
         self.blob.take();
+        self.passed.clear();
+        // Where it began, if it has gone on from there; versions of the pinned delta from before the first look.
+        let (mut began_at, mut before) = (None, None);
         loop {
             let Some(pin) = &self.pin else { return Ok(false) };
             self.versions = pin.delta.versions();
+            let seen = *before.get_or_insert(self.versions);
             let entry = if self.versions == 0 { None } else { pin.delta.last_before(&self.key) };
             let in_base = self.base_at > 0;
             let order = match entry {
                 None if !in_base => {
-                    if !self.enter_previous_leaf(reader)? {
+                    began_at.get_or_insert_with(|| self.key.clone());
+                    if !self.enter_previous_leaf(reader, seen)? {
                         return Ok(false);
                     }
+                    before = None;
                     continue;
                 }
                 None => Ordering::Greater,
@@ -504,6 +527,11 @@ impl TreeCursor {
                 Some(_) => Ordering::Less,
             };
             let (Some(entry), Ordering::Less | Ordering::Equal) = (entry, order) else {
+                if !self.has_left_as_found() {
+                    self.begin_again_backward(reader, began_at.take(), is_last)?;
+                    before = None;
+                    continue;
+                }
                 self.base_at -= 1;
                 self.item = Item::Base(self.base_at);
                 self.settled = true;
@@ -515,6 +543,14 @@ impl TreeCursor {
             let base_at = (order == Ordering::Equal).then(|| self.base_at - 1);
             self.base_at -= usize::from(base_at.is_some());
             let item = merged(entry, base_at, reader);
+            if item.is_some() && !self.is_as_found(reader, seen) {
+                self.begin_again_backward(reader, began_at.take(), is_last)?;
+                before = None;
+                continue;
+            }
+            if item.is_none() {
+                began_at.get_or_insert_with(|| self.key.clone());
+            }
             self.key.clear();
             self.key.extend_from_slice(entry.key());
             if let Some((item, settled)) = item {
@@ -525,9 +561,10 @@ impl TreeCursor {
         }
     }
 
-    fn enter_previous_leaf(&mut self, reader: &Reader<'_>) -> Result<bool> {
+    fn enter_previous_leaf(&mut self, reader: &Reader<'_>, versions: usize) -> Result<bool> {
         let Some(pin) = &self.pin else { return Ok(false) };
         let low = pin.view.low.clone();
+        self.note_passed(reader, versions);
         self.tidy_up();
         if low.is_empty() || !self.pin_next(reader, Towards::Lesser, &low)? {
             return Ok(self.end());
@@ -562,16 +599,4 @@ fn is_settled(newest: Option<&Version>, seen: Option<&Version>, reader: &Reader<
             State::Active => reader.own.is_some_and(|own| std::ptr::eq(own, &*seen.status)),
             State::Aborted => false,
         }
-}
-
-fn greatest_key(base: &Block, delta: &Delta) -> Option<Vec<u8>> {
-    let mut key = Vec::new();
-    if !base.is_empty() {
-        base.key_into(base.len() - 1, &mut key);
-    }
-    match delta.last() {
-        Some(entry) if base.is_empty() || entry.key() > &key[..] => Some(entry.key().to_vec()),
-        _ if base.is_empty() => None,
-        _ => Some(key),
-    }
 }

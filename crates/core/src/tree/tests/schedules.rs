@@ -328,3 +328,49 @@ fn no_change_goes_with_a_page_that_leaves_memory() {
     println!("after {visits} visits pages had left memory");
     assert!(visits > 0, "no page left memory in any schedule");
 }
+
+/// Elements of a list that grows: each is committed before the next one comes.
+const ELEMENTS: u64 = 2;
+
+/// Who reads what is newest goes from row to row, and what is there changes meanwhile. But a row that was committed
+/// before another one was written is not missing where that one is found. `at`: the place of each element.
+fn a_growing_list_has_no_holes(forward: bool, at: fn(u64) -> u64) {
+    explore(move || {
+        let bench = Bench::new(64 << 20);
+        // Those that were written first were rolled back.
+        let aborted = TxnStatus::new(1);
+        for number in 0..ELEMENTS {
+            bench.tree.write(&key(at(2 * number)), WriteOp::Insert(b"aborted"), &aborted, 1).unwrap();
+        }
+        aborted.abort();
+        let (tree, clock) = (bench.tree.clone(), bench.context.clock.clone());
+        let writer = spawn(move || {
+            for number in 0..ELEMENTS {
+                let status = TxnStatus::new(10 + number);
+                tree.write(&key(at(2 * number + 1)), WriteOp::Insert(b"row"), &status, 1).unwrap();
+                clock.publish(&status);
+            }
+        });
+        for _ in 0..2 {
+            let reader = Reader { pending: true, ..Reader::at(Timestamp::MAX) };
+            let mut found: Vec<_> =
+                scan(&bench.tree, &reader, forward).into_iter().map(|(key, _)| key).collect();
+            if !forward {
+                found.reverse();
+            }
+            let before: Vec<_> = (0..found.len() as u64).map(|number| key(at(2 * number + 1))).collect();
+            assert_eq!(found, before);
+        }
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_scan_of_the_newest_finds_no_row_without_those_that_came_before_it() {
+    a_growing_list_has_no_holes(true, |number| number);
+}
+
+#[test]
+fn a_scan_down_of_the_newest_finds_no_row_without_those_that_came_before_it() {
+    a_growing_list_has_no_holes(false, |number| 900 - number);
+}

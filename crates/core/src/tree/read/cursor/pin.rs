@@ -397,3 +397,16 @@ impl TreeCursor {
         };
     }
 }
+
+/// Of a leaf; `None`: it has none.
+pub(super) fn greatest_key(base: &Block, delta: &Delta) -> Option<Vec<u8>> {
+    let mut key = Vec::new();
+    if !base.is_empty() {
+        base.key_into(base.len() - 1, &mut key);
+    }
+    match delta.last() {
+        Some(entry) if base.is_empty() || entry.key() > &key[..] => Some(entry.key().to_vec()),
+        _ if base.is_empty() => None,
+        _ => Some(key),
+    }
+}

@@ -1,0 +1,99 @@
+//! What one step of a scan of the newest has passed on its way to what it finds.
+//!
+//! Such a scan sees what is there when it comes by, and rows are committed meanwhile. It may miss what comes into a place
+//! that it has left, but then it must not find what was written later still, by somebody who may have read that: a list
+//! would have a hole. So nothing may have been pushed between the key that a step began at and the one that it ends at,
+//! from before the first look to behind the last; otherwise the step is done again. InnoDB has a latch of the page for
+//! that. Between two steps the scan has a lock of the row, or has given back a row, and comes by for what came since.
+
+use super::{Asked, TreeCursor};
+use crate::tree::leaf::changes::Changes;
+use crate::tree::leaf::node::Node;
+use crate::tree::leaf::LeafView;
+use crate::tree::versions::visibility::Reader;
+use crate::types::Timestamp;
+use crate::Result;
+use std::sync::Arc;
+
+/// A leaf that the step has left.
+pub(super) struct Passed {
+    node: Arc<Node>,
+    /// As of before the step has looked: see [`super::pin::Pin::changes`].
+    changes: u64,
+    versions: Option<usize>,
+}
+
+/// Versions that others may push onto without a trace in [`crate::tree::leaf::Leaf::changes`].
+fn versions_of(view: &LeafView, count: impl Fn() -> usize) -> Option<usize> {
+    matches!(view.delta, Changes::Live(_)).then(count)
+}
+
+impl Passed {
+    fn is_as_it_was(&self) -> bool {
+        let Some(leaf) = self.node.leaf() else { return true };
+        let view = leaf.view();
+        let versions = versions_of(&view, || view.delta.newest().versions());
+        // Last: then the view was the leaf's until now.
+        versions == self.versions && leaf.changes() == self.changes
+    }
+}
+
+/// Whether it sees what is committed while it is on its way.
+#[inline]
+pub(super) fn sees_newest(reader: &Reader<'_>) -> bool {
+    reader.snapshot == Timestamp::MAX
+}
+
+impl TreeCursor {
+    /// The pinned leaf, whose delta had `versions` before the step looked at it, is about to be left.
+    pub(super) fn note_passed(&mut self, reader: &Reader<'_>, versions: usize) {
+        if let (Some(pin), true) = (&self.pin, sees_newest(reader)) {
+            let versions = versions_of(&pin.view, || versions);
+            self.passed.push(Passed { node: pin.node.clone(), changes: pin.changes, versions });
+        }
+    }
+
+    /// Whether the leaves that the step has left are as they were. That is enough where it has found a row of a base,
+    /// which is older than the look at the leaf.
+    #[inline]
+    pub(super) fn has_left_as_found(&self) -> bool {
+        self.passed.is_empty() || self.passed.iter().all(Passed::is_as_it_was)
+    }
+
+    /// The same, and whether the pinned leaf is, whose delta had `versions` before. Asked behind the look at an entry.
+    #[inline]
+    pub(super) fn is_as_found(&self, reader: &Reader<'_>, versions: usize) -> bool {
+        let is_pushed = self.pin.as_ref().is_some_and(|pin| pin.delta.versions() != versions);
+        !sees_newest(reader) || (!is_pushed && self.has_left_as_found())
+    }
+
+    /// Goes back to the key at which a step up began.
+    #[cold]
+    pub(super) fn begin_again(&mut self, reader: &Reader<'_>) -> Result<()> {
+        self.passed.clear();
+        let key = std::mem::take(&mut self.key);
+        let pinned = self.pin_for(reader, &key, Asked::Rows);
+        self.key = key;
+        pinned?;
+        self.prepare_forward(reader, true)
+    }
+
+    /// Goes back to where a step down began: to that key, or where it is still, or to the end of the tree.
+    #[cold]
+    pub(super) fn begin_again_backward(
+        &mut self,
+        reader: &Reader<'_>,
+        key: Option<Vec<u8>>,
+        is_last: bool,
+    ) -> Result<()> {
+        self.passed.clear();
+        if is_last {
+            self.pin_last(reader)?;
+            return self.prepare_backward(reader, None);
+        }
+        let key = key.unwrap_or_else(|| std::mem::take(&mut self.key));
+        let pinned = self.pin_before(reader, &key).and_then(|()| self.prepare_backward(reader, Some(&key)));
+        self.key = key;
+        pinned
+    }
+}
