@@ -242,21 +242,6 @@ impl TreeCursor {
             && self.pin.as_ref().is_some_and(|pin| pin.delta.versions() == self.versions)
     }
 
-    /// For a scan that goes up: not less than the keys that the pinned leaf has left for it, and the key that they are
-    /// below. `None` if it is the last leaf, or if nobody knows.
-    pub fn rest_of_leaf(&self) -> Option<(usize, &[u8])> {
-        let pin = self.pin.as_ref()?;
-        let passed = match (self.ready, self.item) {
-            (Ready::Forward, _) => self.base_at,
-            // It was placed at a key that is there.
-            (Ready::No, Item::Base(at)) => at,
-            (Ready::No, Item::Version(_) | Item::Past(_) | Item::Listed(_)) => 0,
-            (Ready::No, Item::None) | (Ready::Backward, _) => return None,
-        };
-        let high = pin.view.high.as_deref()?;
-        Some((pin.base.len().saturating_sub(passed) + 1 + pin.delta.len(), high))
-    }
-
     /// Reads the current key again, as `reader` sees it now; false if it is gone. The position stays.
     pub fn refresh(&mut self, reader: &Reader<'_>) -> Result<bool> {
         let key = std::mem::take(&mut self.key);

@@ -1,7 +1,7 @@
 //! What a cursor owns of a leaf between two calls, and how it comes by it.
 
 use super::kept::Kept;
-use super::{TreeCursor, MOST_MERGED};
+use super::{Item, Ready, TreeCursor, MOST_MERGED};
 use crate::counts::Count;
 use crate::mvcc::{SnapshotGuard, TxnStatus};
 use crate::sync::Held;
@@ -243,6 +243,21 @@ impl TreeCursor {
     /// The pinned leaf, if `key` belonged there.
     pub(crate) fn leaf_of(&self, key: &[u8]) -> Option<&Arc<Node>> {
         self.pin.as_ref().filter(|pin| pin.view.holds(key)).map(|pin| &pin.node)
+    }
+
+    /// For a scan that goes up: not less than the keys that the pinned leaf has left for it, and the key that they are
+    /// below. `None` if it is the last leaf, or if nobody knows.
+    pub fn rest_of_leaf(&self) -> Option<(usize, &[u8])> {
+        let pin = self.pin.as_ref()?;
+        let passed = match (self.ready, self.item) {
+            (Ready::Forward, _) => self.base_at,
+            // It was placed at a key that is there.
+            (Ready::No, Item::Base(at)) => at,
+            (Ready::No, Item::Version(_) | Item::Past(_) | Item::Listed(_)) => 0,
+            (Ready::No, Item::None) | (Ready::Backward, _) => return None,
+        };
+        let high = pin.view.high.as_deref()?;
+        Some((pin.base.len().saturating_sub(passed) + 1 + pin.delta.len(), high))
     }
 
     /// Under a lock of `key`: whether another transaction committed a change of it after `snapshot`. The pinned leaf
