@@ -80,8 +80,7 @@ pub struct TreeCursor {
     pub(super) placed: bool,
     /// Forward only: the next entry of the pinned delta.
     pub(in crate::tree) delta_at: Option<EntryRef<'static>>,
-    /// Leaves that the step has left.
-    passed: Vec<Passed>,
+    passed: Passed,
     /// Rows returned from the pinned leaf.
     pub(in crate::tree) yielded: usize,
     /// Entries of the pinned leaf's delta that were merged, weighted by what each cost.
@@ -133,7 +132,7 @@ impl TreeCursor {
             base_at: 0,
             placed: false,
             delta_at: None,
-            passed: Vec::new(),
+            passed: Passed::default(),
             yielded: 0,
             merged: 0,
             listing: Listing::default(),
@@ -159,7 +158,7 @@ impl TreeCursor {
     pub fn reset(&mut self) {
         self.forget();
         self.pin = None;
-        self.passed.clear();
+        self.passed.begin();
         self.top.forget();
         self.run.stop();
         self.expected = None;
@@ -405,7 +404,7 @@ impl TreeCursor {
     #[inline]
     fn step_forward(&mut self, reader: &Reader<'_>) -> Result<bool> {
         self.blob.take();
-        self.passed.clear();
+        self.passed.begin();
         loop {
             let Some(pin) = &self.pin else { return Ok(false) };
             let in_base = self.base_at < pin.base.len();
@@ -458,8 +457,7 @@ impl TreeCursor {
     fn enter_next_leaf(&mut self, reader: &Reader<'_>) -> Result<bool> {
         let Some(pin) = &self.pin else { return Ok(false) };
         let high = pin.view.high.clone();
-        self.note_passed(reader, self.versions);
-        self.tidy_up();
+        self.leave(reader, self.versions);
         let Some(high) = high else { return Ok(self.end()) };
         if !self.pin_next(reader, Towards::Greater, &high)? {
             return Ok(self.end());
@@ -489,7 +487,7 @@ impl TreeCursor {
     /// `is_last`: from the end of the tree, and not from the key.
     fn step_backward(&mut self, reader: &Reader<'_>, is_last: bool) -> Result<bool> {
         self.blob.take();
-        self.passed.clear();
+        self.passed.begin();
         // Where it began, if it has gone on from there; versions of the pinned delta from before the first look.
         let (mut began_at, mut before) = (None, None);
         loop {
@@ -549,8 +547,7 @@ impl TreeCursor {
     fn enter_previous_leaf(&mut self, reader: &Reader<'_>, versions: usize) -> Result<bool> {
         let Some(pin) = &self.pin else { return Ok(false) };
         let low = pin.view.low.clone();
-        self.note_passed(reader, versions);
-        self.tidy_up();
+        self.leave(reader, versions);
         if low.is_empty() || !self.pin_next(reader, Towards::Lesser, &low)? {
             return Ok(self.end());
         }

@@ -1,10 +1,10 @@
 //! What one step of a scan of the newest has passed on its way to what it finds.
 //!
-//! Such a scan sees what is there when it comes by, and rows are committed meanwhile. It may miss what comes into a place
-//! that it has left, but then it must not find what was written later still, by somebody who may have read that: a list
-//! would have a hole. So nothing may have been pushed between the key that a step began at and the one that it ends at,
-//! from before the first look to behind the last; otherwise the step is done again. InnoDB has a latch of the page for
-//! that. Between two steps the scan has a lock of the row, or has given back a row, and comes by for what came since.
+//! Such a scan sees what is there when it comes by, and rows are committed meanwhile. It may miss what comes into a
+//! place that it has left, but then it must not find what was written later still, by somebody who may have read that:
+//! a list would have a hole. So nothing may have been pushed between the key that a step began at and the one it ends
+//! at, from before the first look to behind the last; otherwise the step is done again. InnoDB has a latch of the page
+//! for that. Between two steps the scan has a lock of the row, or has given it back, and comes by for what came since.
 
 use super::{Asked, TreeCursor};
 use crate::tree::leaf::changes::Changes;
@@ -15,8 +15,19 @@ use crate::types::Timestamp;
 use crate::Result;
 use std::sync::Arc;
 
-/// A leaf that the step has left.
+/// So often a step is done again at most: where others push without a pause, the scan goes on.
+const MOST_TIMES: u32 = 100;
+
+/// What a step has passed.
+#[derive(Default)]
 pub(super) struct Passed {
+    left: Vec<Left>,
+    /// So often it has begun again.
+    again: u32,
+}
+
+/// A leaf that a step has left.
+struct Left {
     node: Arc<Node>,
     /// As of before the step has looked: see [`super::pin::Pin::changes`].
     changes: u64,
@@ -29,6 +40,20 @@ fn versions_of(view: &LeafView, count: impl Fn() -> usize) -> Option<usize> {
 }
 
 impl Passed {
+    /// A step begins.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        self.left.clear();
+        self.again = 0;
+    }
+
+    fn begin_again(&mut self) {
+        self.left.clear();
+        self.again += 1;
+    }
+}
+
+impl Left {
     fn is_as_it_was(&self) -> bool {
         let Some(leaf) = self.node.leaf() else { return true };
         let view = leaf.view();
@@ -45,11 +70,15 @@ pub(super) fn sees_newest(reader: &Reader<'_>) -> bool {
 }
 
 impl TreeCursor {
-    /// The pinned leaf, whose delta had `versions` before the step looked at it, is about to be left.
-    pub(super) fn note_passed(&mut self, reader: &Reader<'_>, versions: usize) {
+    /// The pinned leaf, whose delta had `versions` before the step looked at it, is left.
+    pub(super) fn leave(&mut self, reader: &Reader<'_>, versions: usize) {
         if let (Some(pin), true) = (&self.pin, sees_newest(reader)) {
             let versions = versions_of(&pin.view, || versions);
-            self.passed.push(Passed { node: pin.node.clone(), changes: pin.changes, versions });
+            self.passed.left.push(Left { node: pin.node.clone(), changes: pin.changes, versions });
+        }
+        // Once: that is a change of the leaf, too.
+        if self.passed.again == 0 {
+            self.tidy_up();
         }
     }
 
@@ -57,20 +86,22 @@ impl TreeCursor {
     /// which is older than the look at the leaf.
     #[inline]
     pub(super) fn has_left_as_found(&self) -> bool {
-        self.passed.is_empty() || self.passed.iter().all(Passed::is_as_it_was)
+        let Passed { left, again } = &self.passed;
+        left.is_empty() || *again >= MOST_TIMES || left.iter().all(Left::is_as_it_was)
     }
 
     /// The same, and whether the pinned leaf is, whose delta had `versions` before. Asked behind the look at an entry.
     #[inline]
     pub(super) fn is_as_found(&self, reader: &Reader<'_>, versions: usize) -> bool {
-        let is_pushed = self.pin.as_ref().is_some_and(|pin| pin.delta.versions() != versions);
+        let is_pushed = self.passed.again < MOST_TIMES
+            && self.pin.as_ref().is_some_and(|pin| pin.delta.versions() != versions);
         !sees_newest(reader) || (!is_pushed && self.has_left_as_found())
     }
 
     /// Goes back to the key at which a step up began.
     #[cold]
     pub(super) fn begin_again(&mut self, reader: &Reader<'_>) -> Result<()> {
-        self.passed.clear();
+        self.passed.begin_again();
         let key = std::mem::take(&mut self.key);
         let pinned = self.pin_for(reader, &key, Asked::Rows);
         self.key = key;
@@ -86,7 +117,7 @@ impl TreeCursor {
         key: Option<Vec<u8>>,
         is_last: bool,
     ) -> Result<()> {
-        self.passed.clear();
+        self.passed.begin_again();
         if is_last {
             self.pin_last(reader)?;
             return self.prepare_backward(reader, None);
