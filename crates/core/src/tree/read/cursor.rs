@@ -316,13 +316,7 @@ impl TreeCursor {
     #[inline]
     pub(in crate::tree) fn next_readable(&mut self, reader: &Reader<'_>) -> Result<bool> {
         if self.ready != Ready::Forward || !self.is_fresh(reader) {
-            let key = std::mem::take(&mut self.key);
-            // A cursor that has come to an end may have left the leaf of its key.
-            let is_here = self.pin.as_ref().is_some_and(|pin| pin.view.holds(&key)) && self.is_fresh(reader);
-            let pinned = if is_here { Ok(()) } else { self.pin_for(reader, &key, Asked::Rows) };
-            self.key = key;
-            pinned?;
-            self.prepare_forward(reader, true)?;
+            self.stand_behind_key(reader)?;
         } else {
             self.see_pushed();
         }
@@ -348,16 +342,28 @@ impl TreeCursor {
     /// Goes to the previous key.
     pub fn prev(&mut self, reader: &Reader<'_>) -> Result<bool> {
         if self.ready != Ready::Backward || !self.is_fresh(reader) {
-            let key = std::mem::take(&mut self.key);
-            let pinned = self.pin_before(reader, &key);
-            self.key = key;
-            pinned?;
-            let key = std::mem::take(&mut self.key);
-            let prepared = self.prepare_backward(reader, Some(&key));
-            self.key = key;
-            prepared?;
+            self.stand_before_key(reader)?;
         }
         self.step_backward(reader, false)
+    }
+
+    /// Pins the leaf in which a step up from the key begins, and places it there.
+    pub(super) fn stand_behind_key(&mut self, reader: &Reader<'_>) -> Result<()> {
+        let key = std::mem::take(&mut self.key);
+        // A cursor that has come to an end may have left the leaf of its key.
+        let is_here = self.pin.as_ref().is_some_and(|pin| pin.view.holds(&key)) && self.is_fresh(reader);
+        let pinned = if is_here { Ok(()) } else { self.pin_for(reader, &key, Asked::Rows) };
+        self.key = key;
+        pinned?;
+        self.prepare_forward(reader, true)
+    }
+
+    /// The same of a step down.
+    pub(super) fn stand_before_key(&mut self, reader: &Reader<'_>) -> Result<()> {
+        let key = std::mem::take(&mut self.key);
+        let pinned = self.pin_before(reader, &key).and_then(|()| self.prepare_backward(reader, Some(&key)));
+        self.key = key;
+        pinned
     }
 
     /// Sets the forward position after `key` (or at its first key, when the leaf was entered from its left).
@@ -498,7 +504,7 @@ impl TreeCursor {
             let in_base = self.base_at > 0;
             let order = match entry {
                 None if !in_base => {
-                    began_at.get_or_insert_with(|| self.key.clone());
+                    self.note_beginning(reader, &mut began_at);
                     if !self.enter_previous_leaf(reader, seen)? {
                         return Ok(false);
                     }
@@ -532,7 +538,7 @@ impl TreeCursor {
                 continue;
             }
             if item.is_none() {
-                began_at.get_or_insert_with(|| self.key.clone());
+                self.note_beginning(reader, &mut began_at);
             }
             self.key.clear();
             self.key.extend_from_slice(entry.key());

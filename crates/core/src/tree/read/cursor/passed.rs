@@ -6,7 +6,7 @@
 //! at, from before the first look to behind the last; otherwise the step is done again. InnoDB has a latch of the page
 //! for that. Between two steps the scan has a lock of the row, or has given it back, and comes by for what came since.
 
-use super::{Asked, TreeCursor};
+use super::TreeCursor;
 use crate::tree::leaf::changes::Changes;
 use crate::tree::leaf::node::Node;
 use crate::tree::leaf::LeafView;
@@ -98,15 +98,18 @@ impl TreeCursor {
         !sees_newest(reader) || (!is_pushed && self.has_left_as_found())
     }
 
+    /// A step down is about to go on from the key, and may have to come back to where it began.
+    pub(super) fn note_beginning(&self, reader: &Reader<'_>, began_at: &mut Option<Vec<u8>>) {
+        if sees_newest(reader) {
+            began_at.get_or_insert_with(|| self.key.clone());
+        }
+    }
+
     /// Goes back to the key at which a step up began.
     #[cold]
     pub(super) fn begin_again(&mut self, reader: &Reader<'_>) -> Result<()> {
         self.passed.begin_again();
-        let key = std::mem::take(&mut self.key);
-        let pinned = self.pin_for(reader, &key, Asked::Rows);
-        self.key = key;
-        pinned?;
-        self.prepare_forward(reader, true)
+        self.stand_behind_key(reader)
     }
 
     /// Goes back to where a step down began: to that key, or where it is still, or to the end of the tree.
@@ -122,9 +125,7 @@ impl TreeCursor {
             self.pin_last(reader)?;
             return self.prepare_backward(reader, None);
         }
-        let key = key.unwrap_or_else(|| std::mem::take(&mut self.key));
-        let pinned = self.pin_before(reader, &key).and_then(|()| self.prepare_backward(reader, Some(&key)));
-        self.key = key;
-        pinned
+        self.key = key.unwrap_or_else(|| std::mem::take(&mut self.key));
+        self.stand_before_key(reader)
     }
 }
