@@ -13,7 +13,6 @@
 #include "sql_acl.h"
 #include "sql_i_s.h"
 #include "sql_show.h"
-#include "tztime.h"
 
 namespace teak {
 namespace {
@@ -60,9 +59,7 @@ int store_member(void* context, const teak_entangled* member) {
     if (!asker.may_see(member->user, member->host)) return 0;
     ListedRow row(asker.table);
     row.number(member->deadlock);
-    MYSQL_TIME at{};
-    asker.thd->variables.time_zone->gmt_sec_to_TIME(&at, static_cast<my_time_t>(member->at));
-    row.time(at);
+    row.time(asker.local_time(static_cast<my_time_t>(member->at)));
     row.number(member->txn);
     row.unless_zero(member->session);
     row.unless_empty(text_of(member->user));

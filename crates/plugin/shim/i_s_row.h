@@ -10,6 +10,7 @@
 #include "sql_acl.h"
 #include "sql_i_s.h"
 #include "sql_show.h"
+#include "tztime.h"
 
 #include <string>
 
@@ -23,6 +24,13 @@ inline std::string text_of(teak_bytes bytes) {
 struct Listing {
     THD* thd;
     TABLE* table;
+
+    /* Seconds since 1970, as who asks reads them. */
+    MYSQL_TIME local_time(my_time_t seconds) const {
+        MYSQL_TIME time{};
+        thd->variables.time_zone->gmt_sec_to_TIME(&time, seconds);
+        return time;
+    }
 };
 
 /* Who asks, and what of others he may see. */

@@ -11,8 +11,6 @@
 #include "key_text.h"
 #include "session.h"
 
-#include "tztime.h"
-
 namespace teak {
 namespace {
 
@@ -38,12 +36,6 @@ ST_FIELD_INFO indexes[] = {Column("TABLE_SCHEMA", Varchar(NAME_CHAR_LEN), NOT_NU
                            CEnd()};
 } // namespace fields
 
-MYSQL_TIME local_time(THD* thd, uint64_t seconds) {
-    MYSQL_TIME time;
-    thd->variables.time_zone->gmt_sec_to_TIME(&time, static_cast<my_time_t>(seconds));
-    return time;
-}
-
 void add_share(ListedRow* row, uint64_t part, uint64_t whole) {
     part&& whole ? row->maybe_share(static_cast<double>(part) / static_cast<double>(whole)) : row->null();
 }
@@ -64,7 +56,7 @@ int store_index(void* context, const teak_index_report* index) {
     for (uint64_t number : {index->dictionary_bytes, index->look_ups, index->scans, index->lock_waits})
         row.number(number);
     row.seconds(index->lock_wait_microseconds / 1000);
-    index->changed_at ? row.maybe(local_time(listing.thd, index->changed_at)) : row.null();
+    index->changed_at ? row.maybe(listing.local_time(static_cast<my_time_t>(index->changed_at))) : row.null();
     return schema_table_store_record(listing.thd, listing.table) || thd_killed(listing.thd);
 }
 

@@ -12,7 +12,6 @@
 #include "sql_acl.h"
 #include "sql_i_s.h"
 #include "sql_show.h"
-#include "tztime.h"
 
 namespace teak {
 namespace {
@@ -80,10 +79,7 @@ void add_age(const Look& look, const teak_transaction& trx, ListedRow* row) {
         row->null();
         return;
     }
-    MYSQL_TIME began{};
-    const auto seconds = static_cast<my_time_t>(age / 1000);
-    look.thd->variables.time_zone->gmt_sec_to_TIME(&began, look.now_utc - seconds);
-    row->maybe(began);
+    row->maybe(look.local_time(look.now_utc - static_cast<my_time_t>(age / 1000)));
     row->maybe_seconds(age);
 }
 
