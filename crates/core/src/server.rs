@@ -35,9 +35,9 @@ pub use crate::counts::{Count, Counts, Histogram, Timed};
 pub use crate::store::BundleUse;
 
 pub use crate::lock::{
-    Deadlock, Entangled, HeldLock, Intention, KeyBound, LockKind, LockOutcome, Reason, Sought,
+    Deadlock, Entangled, HeldLock, Intention, KeyBound, LockKind, LockOutcome, Reason, Sought, WaitNote,
+    WaitWatcher,
 };
-pub use crate::lock::{WaitNote, WaitWatcher};
 
 pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round, Wanted};
 pub use crate::engine::{

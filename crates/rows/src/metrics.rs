@@ -54,8 +54,8 @@ impl List {
         self.add(Kind::Gauge, name, value, help);
     }
 
-    /// How long something took, all together, and how often how long.
-    fn time(&mut self, name: &'static CStr, timed: Timed, ranges: bool, help: &'static str) {
+    /// How long something took, all together, and how often how long. How often it was.
+    fn time(&mut self, name: &'static CStr, timed: Timed, ranges: bool, help: &'static str) -> u64 {
         let histogram = Histogram::of(timed);
         self.counter(name, micros(histogram.sum), help);
         let ranges = histogram.buckets.iter().enumerate().filter(|_| ranges);
@@ -67,6 +67,7 @@ impl List {
             up_to: (i < last).then_some(1 << i),
             help,
         }));
+        histogram.count()
     }
 }
 
@@ -301,7 +302,6 @@ fn files(numbers: &Statistics, counts: &Counts, ranges: bool, list: &mut List) {
 }
 
 fn log(numbers: &Statistics, counts: &Counts, ranges: bool, list: &mut List) {
-    let syncs = Histogram::of(Timed::LogSync).count();
     list.counter(
         c"log_bytes_copied",
         numbers.log_copied_bytes,
@@ -313,7 +313,7 @@ fn log(numbers: &Statistics, counts: &Counts, ranges: bool, list: &mut List) {
         "Log that open and prepared transactions keep, in bytes",
     );
     list.counter(c"log_bytes_written", numbers.log_bytes, "Log that was written, in bytes");
-    list.time(c"log_sync_microseconds", Timed::LogSync, ranges, "Time of syncs of the log");
+    let syncs = list.time(c"log_sync_microseconds", Timed::LogSync, ranges, "Time of syncs of the log");
     list.counter(
         c"log_writes",
         counts.get(Count::LogWrites),

@@ -29,8 +29,12 @@ thread_local! {
 }
 
 fn count_block(at: &BlockAddress) {
-    Count::BlocksRead.add(1);
-    Count::BlockBytesRead.add(at.stored_bytes.into());
+    count(at, Count::BlocksRead, Count::BlockBytesRead);
+}
+
+fn count(at: &BlockAddress, reads: Count, stored_bytes: Count) {
+    reads.add(1);
+    stored_bytes.add(at.stored_bytes.into());
     Count::RawBytesRead.add(at.raw_bytes.into());
 }
 
@@ -69,9 +73,7 @@ impl Space {
     /// The same of a large value.
     pub(in crate::store) fn read_value(&self, at: &BlockAddress) -> Result<Buffer> {
         self.check_place(at)?;
-        Count::ValuesRead.add(1);
-        Count::ValueBytesRead.add(at.stored_bytes.into());
-        Count::RawBytesRead.add(at.raw_bytes.into());
+        count(at, Count::ValuesRead, Count::ValueBytesRead);
         let ahead = LAST_VALUE.with(|last| self.ahead_of(at, last, NEAR_VALUE_BYTES));
         self.decompress(at, |stored| self.read_stored(at, stored, ahead))
     }
