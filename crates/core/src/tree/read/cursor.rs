@@ -410,7 +410,7 @@ impl TreeCursor {
     #[inline]
     fn step_forward(&mut self, reader: &Reader<'_>) -> Result<bool> {
         self.blob.take();
-        self.passed.begin();
+        self.begin_step(reader);
         loop {
             let Some(pin) = &self.pin else { return Ok(false) };
             let in_base = self.base_at < pin.base.len();
@@ -424,7 +424,7 @@ impl TreeCursor {
                 },
             };
             let Some(entry) = self.delta_at.filter(|_| order != Ordering::Less) else {
-                if !self.has_left_as_found() {
+                if !self.has_left_as_found(reader) {
                     self.begin_again(reader)?;
                     continue;
                 }
@@ -493,7 +493,7 @@ impl TreeCursor {
     /// `is_last`: from the end of the tree, and not from the key.
     fn step_backward(&mut self, reader: &Reader<'_>, is_last: bool) -> Result<bool> {
         self.blob.take();
-        self.passed.begin();
+        self.begin_step(reader);
         // Where it began, if it has gone on from there; versions of the pinned delta from before the first look.
         let (mut began_at, mut before) = (None, None);
         loop {
@@ -516,7 +516,7 @@ impl TreeCursor {
                 Some(_) => Ordering::Less,
             };
             let (Some(entry), Ordering::Less | Ordering::Equal) = (entry, order) else {
-                if !self.has_left_as_found() {
+                if !self.has_left_as_found(reader) {
                     self.begin_again_backward(reader, began_at.take(), is_last)?;
                     before = None;
                     continue;

@@ -70,6 +70,14 @@ pub(super) fn sees_newest(reader: &Reader<'_>) -> bool {
 }
 
 impl TreeCursor {
+    /// A step begins. Scans of snapshots pass by all of this, and need not look at it.
+    #[inline]
+    pub(super) fn begin_step(&mut self, reader: &Reader<'_>) {
+        if sees_newest(reader) {
+            self.passed.begin();
+        }
+    }
+
     /// The pinned leaf, whose delta had `versions` before the step looked at it, is left.
     pub(super) fn leave(&mut self, reader: &Reader<'_>, versions: usize) {
         if let (Some(pin), true) = (&self.pin, sees_newest(reader)) {
@@ -77,7 +85,7 @@ impl TreeCursor {
             self.passed.left.push(Left { node: pin.node.clone(), changes: pin.changes, versions });
         }
         // Once: that is a change of the leaf, too.
-        if self.passed.again == 0 {
+        if !sees_newest(reader) || self.passed.again == 0 {
             self.tidy_up();
         }
     }
@@ -85,9 +93,9 @@ impl TreeCursor {
     /// Whether the leaves that the step has left are as they were. That is enough where it has found a row of a base,
     /// which is older than the look at the leaf.
     #[inline]
-    pub(super) fn has_left_as_found(&self) -> bool {
+    pub(super) fn has_left_as_found(&self, reader: &Reader<'_>) -> bool {
         let Passed { left, again } = &self.passed;
-        left.is_empty() || *again >= MOST_TIMES || left.iter().all(Left::is_as_it_was)
+        !sees_newest(reader) || left.is_empty() || *again >= MOST_TIMES || left.iter().all(Left::is_as_it_was)
     }
 
     /// The same, and whether the pinned leaf is, whose delta had `versions` before. Asked behind the look at an entry.
@@ -95,7 +103,7 @@ impl TreeCursor {
     pub(super) fn is_as_found(&self, reader: &Reader<'_>, versions: usize) -> bool {
         let is_pushed = self.passed.again < MOST_TIMES
             && self.pin.as_ref().is_some_and(|pin| pin.delta.versions() != versions);
-        !sees_newest(reader) || (!is_pushed && self.has_left_as_found())
+        !sees_newest(reader) || (!is_pushed && self.has_left_as_found(reader))
     }
 
     /// A step down is about to go on from the key, and may have to come back to where it began.
