@@ -203,9 +203,10 @@ impl Trunk {
     }
 
     /// A descent led to a leaf that is not the right one: an error if the structure has not changed since `moment`,
-    /// before it, as the next would lead there again.
+    /// before it, as the next would lead there again. Who changes it at the moment is let go on first.
     pub(crate) fn check_way(&self, moment: u64) -> Result<()> {
         if !self.changes.is_still(moment) {
+            self.changes.let_go_on();
             return Ok(());
         }
         Err(Error::corrupt(

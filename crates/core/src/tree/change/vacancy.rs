@@ -19,6 +19,7 @@ use super::trunk::Trunk;
 use super::waiting::Turn;
 use crate::mvcc::State;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::yield_now;
 use crate::tree::block::Block;
 use crate::tree::leaf::care::Care;
 use crate::tree::leaf::node::{InnerView, Node};
@@ -51,6 +52,13 @@ impl StructureCount {
     /// Whether no change of the structure has begun since that moment, nor was one going on then.
     pub(in crate::tree) fn is_still(&self, moment: u64) -> bool {
         moment & 1 == 0 && self.now() == moment
+    }
+
+    /// Gives the processor to a change that is going on: it may have been interrupted, and is short.
+    pub(in crate::tree) fn let_go_on(&self) {
+        if self.now() & 1 == 1 {
+            yield_now();
+        }
     }
 }
 
