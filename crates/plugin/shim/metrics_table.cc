@@ -14,13 +14,18 @@
 namespace teak {
 namespace {
 
-ST_FIELD_INFO fields[] = {
-    Show::Column("NAME", Show::Varchar(64), NOT_NULL),  Show::Column("KIND", Show::Varchar(9), NOT_NULL),
-    Show::Column("UP_TO", Show::ULonglong(), NULLABLE), Show::Column("VALUE", Show::ULonglong(), NOT_NULL),
-    Show::Column("HELP", Show::Varchar(128), NOT_NULL), Show::CEnd()};
+ST_FIELD_INFO fields[] = {Show::Column("NAME", Show::Varchar(64), NOT_NULL),
+                          Show::Column("KIND", Show::Varchar(9), NOT_NULL),
+                          Show::Column("UNIT", Show::Varchar(12), NULLABLE),
+                          Show::Column("UP_TO", Show::ULonglong(), NULLABLE),
+                          Show::Column("VALUE", Show::ULonglong(), NOT_NULL),
+                          Show::Column("HELP", Show::Varchar(128), NOT_NULL),
+                          Show::CEnd()};
 
 const char* const kKinds[] = {"COUNTER", "GAUGE", "HISTOGRAM"};
 static_assert(TEAK_METRIC_COUNTER == 0 && TEAK_METRIC_GAUGE == 1 && TEAK_METRIC_HISTOGRAM == 2);
+const char* const kUnits[] = {"", "BYTES", "SECONDS", "MILLISECONDS", "MICROSECONDS"};
+static_assert(std::size(kUnits) == TEAK_METRIC_UNITS);
 
 int fill(THD* thd, TABLE_LIST* tables, Item*) {
     if (!plugin.engine) return 0;
@@ -30,6 +35,7 @@ int fill(THD* thd, TABLE_LIST* tables, Item*) {
         ListedRow row(tables->table);
         row.text(metric.name);
         row.text(kKinds[metric.kind]);
+        row.unless_empty(kUnits[metric.unit]);
         row.unless_zero(metric.up_to);
         row.number(metric.value);
         row.text(text_of(metric.help));

@@ -22,6 +22,22 @@ pub enum Kind {
     Histogram = 2,
 }
 
+/// What a number is a number of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Unit {
+    /// Of what its name says.
+    None = 0,
+    /// Of bytes.
+    Bytes = 1,
+    /// Of seconds.
+    Seconds = 2,
+    /// Of thousandths of them.
+    Milliseconds = 3,
+    /// Of millionths of them; ranges of a histogram count times that are in these.
+    Microseconds = 4,
+}
+
 /// One number.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
@@ -29,6 +45,8 @@ pub struct Metric {
     pub name: &'static CStr,
     /// How it changes.
     pub kind: Kind,
+    /// What it is a number of.
+    pub unit: Unit,
     /// What it is.
     pub value: u64,
     /// Of a range of a histogram: the most that is in it, in microseconds, which is more than the range before has. The
@@ -38,31 +56,40 @@ pub struct Metric {
     pub help: &'static str,
 }
 
+impl Metric {
+    fn unit(&mut self, unit: Unit) {
+        self.unit = unit;
+    }
+}
+
 /// Where lists of metrics are made.
 struct List(Vec<Metric>);
 
 impl List {
-    fn add(&mut self, kind: Kind, name: &'static CStr, value: u64, help: &'static str) {
-        self.0.push(Metric { name, kind, value, up_to: None, help });
+    fn add(&mut self, kind: Kind, name: &'static CStr, value: u64, help: &'static str) -> &mut Metric {
+        let at = self.0.len();
+        self.0.push(Metric { name, kind, unit: Unit::None, value, up_to: None, help });
+        &mut self.0[at]
     }
 
-    fn counter(&mut self, name: &'static CStr, value: u64, help: &'static str) {
-        self.add(Kind::Counter, name, value, help);
+    fn counter(&mut self, name: &'static CStr, value: u64, help: &'static str) -> &mut Metric {
+        self.add(Kind::Counter, name, value, help)
     }
 
-    fn gauge(&mut self, name: &'static CStr, value: u64, help: &'static str) {
-        self.add(Kind::Gauge, name, value, help);
+    fn gauge(&mut self, name: &'static CStr, value: u64, help: &'static str) -> &mut Metric {
+        self.add(Kind::Gauge, name, value, help)
     }
 
     /// How long something took, all together, and how often how long. How often it was.
     fn time(&mut self, name: &'static CStr, timed: Timed, ranges: bool, help: &'static str) -> u64 {
         let histogram = Histogram::of(timed);
-        self.counter(name, micros(histogram.sum), help);
+        self.counter(name, micros(histogram.sum), help).unit(Unit::Microseconds);
         let ranges = histogram.buckets.iter().enumerate().filter(|_| ranges);
         let last = histogram.buckets.len() - 1;
         self.0.extend(ranges.map(|(i, &value)| Metric {
             name,
             kind: Kind::Histogram,
+            unit: Unit::Microseconds,
             value,
             up_to: (i < last).then_some(1 << i),
             help,
@@ -89,6 +116,7 @@ pub fn metrics(engine: &EngineHandle, ranges: bool) -> Vec<Metric> {
     cache(&numbers, &counts, &mut list);
     memory(engine, &numbers, &mut list);
     files(&numbers, &counts, ranges, &mut list);
+    spills_and_values(&numbers, &counts, &mut list);
     log(&numbers, &counts, ranges, &mut list);
     checkpoints(engine, &numbers, &mut list);
     list.0.sort_by_key(|metric| metric.name);
@@ -128,23 +156,36 @@ fn locks(numbers: &Statistics, ranges: bool, list: &mut List) {
     let waited = millis(numbers.lock_wait_time);
     let mean = waited.checked_div(numbers.lock_waits).unwrap_or(0);
     list.counter(c"deadlocks", numbers.deadlocks, "Deadlocks that were found and resolved");
-    list.gauge(c"lock_memory", numbers.lock_bytes, "Memory of all locks, in bytes");
+    list.gauge(c"lock_memory", numbers.lock_bytes, "Memory of all locks, in bytes").unit(Unit::Bytes);
     list.time(c"lock_wait_microseconds", Timed::LockWait, ranges, "Time of waits for locks that have ended");
     list.gauge(c"row_lock_current_waits", numbers.locks_awaited, "Locks that are waited for now");
-    list.counter(c"row_lock_time", waited, "Time of waits for locks that have ended, in milliseconds");
-    list.gauge(c"row_lock_time_avg", mean, "The same for one wait, in milliseconds");
+    list.counter(c"row_lock_time", waited, "Time of waits for locks that have ended, in milliseconds")
+        .unit(Unit::Milliseconds);
+    list.gauge(
+        c"row_lock_time_avg",
+        mean,
+        "Time of a wait for a lock that has ended, on average, in milliseconds",
+    )
+    .unit(Unit::Milliseconds);
     list.gauge(
         c"row_lock_time_max",
         millis(numbers.longest_lock_wait),
-        "The same of the longest wait, in milliseconds",
-    );
+        "Time of the longest wait for a lock, in milliseconds",
+    )
+    .unit(Unit::Milliseconds);
     list.counter(c"row_lock_timeouts", numbers.lock_timeouts, "Waits for locks that timed out");
     list.counter(c"row_lock_waits", numbers.lock_waits, "Locks that had to be waited for");
 }
 
 fn history(numbers: &Statistics, counts: &Counts, list: &mut List) {
-    list.gauge(c"history_bytes", numbers.history.bytes(), "What is kept for old snapshots, in bytes");
-    list.gauge(c"history_spilled_bytes", numbers.history.spilled_bytes, "What of it is on disk, in bytes");
+    list.gauge(c"history_bytes", numbers.history.bytes(), "What is kept for old snapshots, in bytes")
+        .unit(Unit::Bytes);
+    list.gauge(
+        c"history_spilled_bytes",
+        numbers.history.spilled_bytes,
+        "What is kept for old snapshots on disk, in bytes",
+    )
+    .unit(Unit::Bytes);
     list.gauge(c"history_versions", numbers.history.versions, "Old versions that are kept for snapshots");
     list.counter(c"history_waits", numbers.history_waits, "Writes that waited for old snapshots to end");
     list.counter(
@@ -156,7 +197,8 @@ fn history(numbers: &Statistics, counts: &Counts, list: &mut List) {
         c"snapshot_oldest_seconds",
         numbers.oldest_snapshot_age.as_secs(),
         "Age of the oldest snapshot",
-    );
+    )
+    .unit(Unit::Seconds);
     list.gauge(c"snapshots", numbers.snapshots, "Open snapshots");
     list.counter(c"snapshots_too_old", numbers.snapshots_too_old, "Snapshots that had to give way");
 }
@@ -170,7 +212,7 @@ fn cache(numbers: &Statistics, counts: &Counts, list: &mut List) {
     list.counter(
         c"buffer_pool_reads",
         counts.get(Count::PagesMissed),
-        "Of them, the ones that were not in memory",
+        "Pages that somebody came by and that were not in memory",
     );
     list.counter(
         c"buffer_pool_wait_free",
@@ -182,13 +224,15 @@ fn cache(numbers: &Statistics, counts: &Counts, list: &mut List) {
         counts.get(Count::PagesUpdated),
         "Changes of leaves, in memory",
     );
-    list.gauge(c"cache_bytes_budget", numbers.cache_budget_bytes, "What teak_cache_size allows, in bytes");
+    list.gauge(c"cache_bytes_budget", numbers.cache_budget_bytes, "What teak_cache_size allows, in bytes")
+        .unit(Unit::Bytes);
     list.counter(
         c"cache_bytes_evicted",
         counts.get(Count::EvictedBytes),
         "Memory that was given back when other data needed it, in bytes",
-    );
-    list.gauge(c"cache_bytes_used", numbers.cache_used_bytes, "Memory in use, in bytes");
+    )
+    .unit(Unit::Bytes);
+    list.gauge(c"cache_bytes_used", numbers.cache_used_bytes, "Memory in use, in bytes").unit(Unit::Bytes);
     list.counter(
         c"cache_evictions",
         counts.get(Count::Evictions),
@@ -196,32 +240,47 @@ fn cache(numbers: &Statistics, counts: &Counts, list: &mut List) {
     );
     list.counter(c"merged_leaves", numbers.merged_leaves, "Leaves that were merged with their neighbours");
     list.counter(c"read_ahead_blocks", numbers.read_ahead, "Blocks that were read ahead of scans");
-    list.counter(c"read_ahead_used", numbers.read_ahead_used, "Of them, the ones that were used");
+    list.counter(
+        c"read_ahead_used",
+        numbers.read_ahead_used,
+        "Blocks that were read ahead of scans, and used",
+    );
 }
 
 fn memory(engine: &EngineHandle, numbers: &Statistics, list: &mut List) {
     let memory = &numbers.memory;
     // Relaxed: a statistic.
     let lost_rows = engine.lost_rows.load(Ordering::Relaxed);
-    list.gauge(c"memory_bytes_max", numbers.memory_max_bytes, "What tables in memory may take, in bytes");
-    list.gauge(c"memory_bytes_used", numbers.memory_used_bytes, "What they take, in bytes");
-    list.gauge(c"memory_large", memory.large, "The engine's allocations beyond 64 KiB, in bytes");
-    list.gauge(c"memory_large_kept", memory.large_kept, "What is kept of such that were freed, in bytes");
-    list.gauge(c"memory_leaves", memory.leaves, "Leaves, wherever their content is, in bytes");
-    list.gauge(c"memory_resident", memory.resident, "The process in memory, in bytes");
-    list.gauge(c"memory_rest", memory.rest(), "What of it is not the engine's, in bytes");
+    list.gauge(c"memory_bytes_max", numbers.memory_max_bytes, "What tables in memory may take, in bytes")
+        .unit(Unit::Bytes);
+    list.gauge(c"memory_bytes_used", numbers.memory_used_bytes, "What tables in memory take, in bytes")
+        .unit(Unit::Bytes);
+    list.gauge(c"memory_large", memory.large, "The engine's allocations beyond 64 KiB, in bytes")
+        .unit(Unit::Bytes);
+    list.gauge(
+        c"memory_large_kept",
+        memory.large_kept,
+        "What is kept of allocations beyond 64 KiB that were freed, in bytes",
+    )
+    .unit(Unit::Bytes);
+    list.gauge(c"memory_leaves", memory.leaves, "Leaves, wherever their content is, in bytes")
+        .unit(Unit::Bytes);
+    list.gauge(c"memory_resident", memory.resident, "The process in memory, in bytes").unit(Unit::Bytes);
+    list.gauge(c"memory_rest", memory.rest(), "What of the process in memory is not the engine's, in bytes")
+        .unit(Unit::Bytes);
     list.counter(
         c"memory_rows_lost",
         lost_rows,
         "Changes that were passed over, as a restart has taken their rows",
     );
-    list.gauge(c"memory_slabs", memory.slabs, "Blocks and changes in memory, in bytes");
+    list.gauge(c"memory_slabs", memory.slabs, "Blocks and changes in memory, in bytes").unit(Unit::Bytes);
     list.gauge(
         c"memory_slabs_kept",
         memory.slabs_kept,
-        "What is free of their memory and stays for the next, in bytes",
-    );
-    list.gauge(c"memory_small", memory.small, "The engine's other allocations, in bytes");
+        "What is free of the memory of blocks and changes and stays for the next, in bytes",
+    )
+    .unit(Unit::Bytes);
+    list.gauge(c"memory_small", memory.small, "The engine's other allocations, in bytes").unit(Unit::Bytes);
 }
 
 fn files(numbers: &Statistics, counts: &Counts, ranges: bool, list: &mut List) {
@@ -233,8 +292,9 @@ fn files(numbers: &Statistics, counts: &Counts, ranges: bool, list: &mut List) {
     list.counter(
         c"block_bytes_read",
         count(Count::BlockBytesRead),
-        "What these had, as they are stored, in bytes",
-    );
+        "Blocks and inner pages that were read from table files, as they are stored, in bytes",
+    )
+    .unit(Unit::Bytes);
     list.counter(
         c"blocks_read",
         count(Count::BlocksRead),
@@ -244,32 +304,43 @@ fn files(numbers: &Statistics, counts: &Counts, ranges: bool, list: &mut List) {
         c"compress_bytes_in",
         count(Count::RawBytesPacked),
         "Blocks and large values to be written, before they were compressed, in bytes",
-    );
+    )
+    .unit(Unit::Bytes);
     list.counter(
         c"compress_bytes_out",
         count(Count::StoredBytesPacked),
-        "The same as they are stored, in bytes",
-    );
+        "Blocks and large values to be written, as they are stored, in bytes",
+    )
+    .unit(Unit::Bytes);
     list.counter(c"data_fsyncs", count(Count::FileSyncs), "Syncs of table files");
     list.counter(
         c"data_read",
         stored + numbers.spill_read_bytes,
         "Bytes that were read from table files and the spill file",
-    );
+    )
+    .unit(Unit::Bytes);
     list.counter(c"data_reads", reads, "Reads of table files and the spill file");
     list.counter(c"data_writes", writes, "Writes to table files and the spill file");
-    list.counter(c"data_written", written, "Bytes that were written to table files and the spill file");
+    list.counter(c"data_written", written, "Bytes that were written to table files and the spill file")
+        .unit(Unit::Bytes);
     list.counter(
         c"decompress_bytes_in",
         stored,
         "Blocks and large values that were read, as they are stored, in bytes",
-    );
-    list.counter(c"decompress_bytes_out", count(Count::RawBytesRead), "The same, decompressed, in bytes");
+    )
+    .unit(Unit::Bytes);
+    list.counter(
+        c"decompress_bytes_out",
+        count(Count::RawBytesRead),
+        "Blocks and large values that were read, decompressed, in bytes",
+    )
+    .unit(Unit::Bytes);
     list.counter(
         c"direct_bytes_written",
         numbers.direct_bytes,
         "Rows that loads wrote to table files past the log, in bytes",
-    );
+    )
+    .unit(Unit::Bytes);
     list.gauge(
         c"lost_ranges",
         numbers.lost_ranges,
@@ -281,24 +352,39 @@ fn files(numbers: &Statistics, counts: &Counts, ranges: bool, list: &mut List) {
         ranges,
         "Time of reads that somebody waited for, background threads included",
     );
+}
+
+fn spills_and_values(numbers: &Statistics, counts: &Counts, list: &mut List) {
     list.counter(
         c"sort_runs_spilled",
-        count(Count::SortRunsSpilled),
+        counts.get(Count::SortRunsSpilled),
         "Sorted runs of entries that went to the spill file",
     );
     list.counter(
         c"spill_bytes_read",
         numbers.spill_read_bytes,
         "What was read back from the spill file, in bytes",
-    );
-    list.counter(c"spill_bytes_written", numbers.spill_written_bytes, "What was written to it, in bytes");
-    list.gauge(c"spilled_bytes", numbers.spilled_bytes, "Disk that spilled data takes, in bytes");
+    )
+    .unit(Unit::Bytes);
+    list.counter(
+        c"spill_bytes_written",
+        numbers.spill_written_bytes,
+        "What was written to the spill file, in bytes",
+    )
+    .unit(Unit::Bytes);
+    list.gauge(c"spilled_bytes", numbers.spilled_bytes, "Disk that spilled data takes, in bytes")
+        .unit(Unit::Bytes);
     list.counter(
         c"value_bytes_read",
-        count(Count::ValueBytesRead),
-        "What these had, as they are stored, in bytes",
+        counts.get(Count::ValueBytesRead),
+        "Large values that were read from table files, as they are stored, in bytes",
+    )
+    .unit(Unit::Bytes);
+    list.counter(
+        c"values_read",
+        counts.get(Count::ValuesRead),
+        "Large values that were read from table files",
     );
-    list.counter(c"values_read", count(Count::ValuesRead), "Large values that were read from table files");
 }
 
 fn log(numbers: &Statistics, counts: &Counts, ranges: bool, list: &mut List) {
@@ -306,13 +392,15 @@ fn log(numbers: &Statistics, counts: &Counts, ranges: bool, list: &mut List) {
         c"log_bytes_copied",
         numbers.log_copied_bytes,
         "Log that was written to copy what open transactions have in it, in bytes",
-    );
+    )
+    .unit(Unit::Bytes);
     list.gauge(
         c"log_bytes_pinned",
         numbers.log_pinned_bytes,
         "Log that open and prepared transactions keep, in bytes",
-    );
-    list.counter(c"log_bytes_written", numbers.log_bytes, "Log that was written, in bytes");
+    )
+    .unit(Unit::Bytes);
+    list.counter(c"log_bytes_written", numbers.log_bytes, "Log that was written, in bytes").unit(Unit::Bytes);
     let syncs = list.time(c"log_sync_microseconds", Timed::LogSync, ranges, "Time of syncs of the log");
     list.counter(
         c"log_writes",
@@ -321,7 +409,8 @@ fn log(numbers: &Statistics, counts: &Counts, ranges: bool, list: &mut List) {
     );
     list.gauge(c"lsn_flushed", numbers.log_synced, "Everything in the log before this is durable");
     list.counter(c"os_log_fsyncs", syncs, "Syncs of the log");
-    list.counter(c"os_log_written", numbers.log_bytes, "The same as log_bytes_written, by InnoDB's name");
+    list.counter(c"os_log_written", numbers.log_bytes, "The same as log_bytes_written, by InnoDB's name")
+        .unit(Unit::Bytes);
     list.counter(
         c"replayed_operations",
         numbers.replayed_operations,
@@ -331,12 +420,14 @@ fn log(numbers: &Statistics, counts: &Counts, ranges: bool, list: &mut List) {
 
 fn checkpoints(engine: &EngineHandle, numbers: &Statistics, list: &mut List) {
     let age = numbers.log_bytes_since_checkpoint;
-    list.gauge(c"checkpoint_age", age, "The same as log_bytes_since_checkpoint, by InnoDB's name");
+    list.gauge(c"checkpoint_age", age, "The same as log_bytes_since_checkpoint, by InnoDB's name")
+        .unit(Unit::Bytes);
     list.gauge(
         c"checkpoint_max_age",
         2 * engine.core.settings().checkpoint_log_bytes(),
         "Where it is, writes wait for a checkpoint",
-    );
+    )
+    .unit(Unit::Bytes);
     list.gauge(
         c"checkpoint_newest",
         numbers.newest_checkpoint,
@@ -358,5 +449,6 @@ fn checkpoints(engine: &EngineHandle, numbers: &Statistics, list: &mut List) {
         c"log_bytes_since_checkpoint",
         age,
         "Log that was written since the last checkpoint began, in bytes",
-    );
+    )
+    .unit(Unit::Bytes);
 }

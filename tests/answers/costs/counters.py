@@ -188,6 +188,12 @@ def case_metrics(server):
     for histogram in HISTOGRAMS:
         ends = [up_to for name, kind, up_to, _, _ in found if name == histogram and kind == "HISTOGRAM"]
         expect(ends, [1 << at for at in range(len(ends) - 1)] + [None], f"ranges of {histogram}")
+    # What a number is of stands in its column, also where name or meaning say it.
+    units = {name: (unit, text) for name, unit, text in server.query("select name, unit, help from information_schema.teak_metrics")}
+    for name, (unit, text) in units.items():
+        named = [word for word in ("bytes", "seconds", "milliseconds", "microseconds") if word in name.split("_") or text.endswith(f"in {word}")]
+        assert not named or unit in [word.upper() for word in named], (name, unit, text)
+    expect([units[name][0] for name in ("os_log_written", "row_lock_time_max", "commits", "snapshot_oldest_seconds")], ["BYTES", "MILLISECONDS", None, "SECONDS"], "units")
 
 
 def case_ranges(server):

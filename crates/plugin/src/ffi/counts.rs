@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use teak_core::server::{Count, Counts};
 use teak_rows::engine::EngineHandle;
-use teak_rows::metrics::{metrics, Kind, Metric};
+use teak_rows::metrics::{metrics, Kind, Metric, Unit};
 
 use super::border::{put, Out, RawBytes, Room};
 use super::engine::ask_engine;
@@ -19,6 +19,9 @@ pub const TEAK_METRIC_GAUGE: u32 = 1;
 pub const TEAK_METRIC_HISTOGRAM: u32 = 2;
 const _: () = assert!(TEAK_METRIC_COUNTER == Kind::Counter as u32 && TEAK_METRIC_GAUGE == Kind::Gauge as u32);
 const _: () = assert!(TEAK_METRIC_HISTOGRAM == Kind::Histogram as u32);
+/// So many units of numbers there are, and none (0): bytes, seconds, milliseconds, microseconds.
+pub const TEAK_METRIC_UNITS: u32 = 5;
+const _: () = assert!(TEAK_METRIC_UNITS == Unit::Microseconds as u32 + 1);
 
 /// A number with its name.
 #[repr(C)]
@@ -28,6 +31,8 @@ pub struct RawMetric {
     pub name: *const c_char,
     /// TEAK_METRIC_...
     pub kind: u32,
+    /// Below TEAK_METRIC_UNITS.
+    pub unit: u32,
     pub value: u64,
     /// The end of a histogram's range in microseconds; 0: none.
     pub up_to: u64,
@@ -78,6 +83,7 @@ pub extern "C" fn teak_engine_metrics(
         let raw = |metric: &Metric| RawMetric {
             name: metric.name.as_ptr(),
             kind: metric.kind as u32,
+            unit: metric.unit as u32,
             value: metric.value,
             up_to: metric.up_to.unwrap_or(0),
             help: RawBytes::of(metric.help.as_bytes()),
