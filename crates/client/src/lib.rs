@@ -34,7 +34,7 @@ pub use arguments::{split_short_password, Arguments};
 pub use connection::{values, Completed, Connection, Rows};
 pub use process_list::hide_passwords;
 pub use proxy::{Answered, Guest};
-pub use settings::{Address, Settings, Tls, TlsPolicy};
+pub use settings::{password_of_file, Address, Settings, Tls, TlsPolicy};
 
 use teak_console::Status;
 

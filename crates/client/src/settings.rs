@@ -149,6 +149,13 @@ impl Settings {
         Ok(connection)
     }
 
+    /// A new connection to a server of which nothing but an answer in time is taken: who is silent for longer than
+    /// `patience` is lost, and is not asked whether he works. For statements that are short.
+    pub fn connect_impatiently(&self, patience: Duration) -> Result<Connection, Error> {
+        let connect_timeout = Some(self.connect_timeout.map_or(patience, |limit| limit.min(patience)));
+        Settings { connect_timeout, patience: Some(patience), ..self.clone() }.log_in()
+    }
+
     /// The same, of which nothing but an answer in time is taken.
     pub(super) fn log_in(&self) -> Result<Connection, Error> {
         let mut packets = Packets::new(self.dial()?);
@@ -277,6 +284,12 @@ fn password(arguments: &Arguments, files: &OptionFiles) -> Result<String, Error>
         (None, Some(Some(password))) => Ok(password.to_string()),
         (None, None) => Ok(std::env::var("MYSQL_PWD").unwrap_or_default()),
     }
+}
+
+/// The password that is the text of a file, without the end of its line.
+pub fn password_of_file(file: &Path) -> Result<String, std::io::Error> {
+    let text = std::fs::read_to_string(file)?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_string())
 }
 
 fn calling_user() -> String {

@@ -5,12 +5,11 @@ use crate::routes::{Routes, TablePattern};
 use crate::schedule::CommitOrder;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use teak_client::{Address, Settings, Tls, TlsPolicy};
+use teak_client::{password_of_file, Address, Settings, Tls, TlsPolicy};
+use teak_metrics::Listen;
 use toml::{Spanned, Value};
 
 const DEFAULT_PORT: u16 = 3306;
@@ -35,24 +34,6 @@ pub struct Configuration {
     pub sources: Vec<SourcePlan>,
     /// Where metrics can be asked for.
     pub metrics: Option<Listen>,
-}
-
-/// Where somebody listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listen {
-    /// An address with a port.
-    Tcp(SocketAddr),
-    /// A socket of this path.
-    Socket(PathBuf),
-}
-
-impl fmt::Display for Listen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Listen::Tcp(address) => address.fmt(f),
-            Listen::Socket(path) => path.display().fmt(f),
-        }
-    }
 }
 
 /// The server that rows go to.
@@ -192,7 +173,9 @@ macro_rules! server_keys {
             /// The connection, or what is wrong with its keys.
             fn settings(&self) -> Result<Settings, String> {
                 let address = address(self.socket.as_deref(), self.host.as_deref(), self.port)?;
-                let password = self.password_file.as_deref().map_or(Ok(String::new()), password)?;
+                let password = self.password_file.as_deref().map_or(Ok(String::new()), |file| {
+                    password_of_file(file).map_err(|error| format!("password_file {}: {error}", file.display()))
+                })?;
                 let tls = tls(
                     self.tls,
                     Tls {
@@ -300,7 +283,7 @@ impl Configuration {
         }
         let listen = keys.metrics.map(|metrics| {
             let at = metrics.listen.span();
-            listen(metrics.listen.get_ref()).map_err(|why| lines.wrong(at, why))
+            metrics.listen.get_ref().parse().map_err(|why: String| lines.wrong(at, format!("listen: {why}")))
         });
         let metrics = listen.transpose().map_err(|why| wrong.push(why)).ok().flatten();
         match target {
@@ -482,21 +465,6 @@ fn address(socket: Option<&Path>, host: Option<&str>, port: Option<u16>) -> Resu
         (Some(socket), None) => Ok(Address::Socket(socket.into())),
         (None, Some(host)) => Ok(Address::Tcp { host: host.into(), port: port.unwrap_or(DEFAULT_PORT) }),
     }
-}
-
-fn listen(text: &str) -> Result<Listen, String> {
-    match text.strip_prefix('/') {
-        Some(_) => Ok(Listen::Socket(text.into())),
-        None => text.parse().map(Listen::Tcp).map_err(|_| {
-            format!("listen: {text} is neither an address with a port, such as 127.0.0.1:9104, nor an absolute path")
-        }),
-    }
-}
-
-fn password(file: &Path) -> Result<String, String> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| format!("password_file {}: {error}", file.display()))?;
-    Ok(text.trim_end_matches(['\r', '\n']).to_string())
 }
 
 /// With the policy that `asked`, the key `tls`, and the others ask for.

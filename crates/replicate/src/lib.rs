@@ -82,7 +82,7 @@ mod verify;
 mod worker;
 
 pub use check::CheckError;
-pub use configuration::{Listen, Wrong};
+pub use configuration::Wrong;
 pub use control::ControlError;
 pub use dump::{Asked, Beginning, Dump, DumpError, Log, Sent, HEARTBEAT};
 pub use position::{Gtid, Position};
@@ -95,13 +95,14 @@ use configuration::Configuration;
 use control::Asking;
 use follow::Follower;
 use progress::{Condition, Progress};
-use service::Service;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use teak_console::service::Service;
 use teak_console::{signals, terminal, Status};
+use teak_metrics::Listen;
 use verify::Wanted;
 
 /// How often it is looked whether there is something to tell who started the program.
@@ -334,7 +335,7 @@ fn follow_all(Configuration { target, sources, metrics, .. }: &Configuration) ->
         }
         if let Some(mut service) = Service::of_environment() {
             while !threads.iter().all(|thread| thread.is_finished()) {
-                service.tell(&progress, Instant::now());
+                service.tell(service::told(&progress), Instant::now());
                 std::thread::sleep(TICK);
             }
         }

@@ -1,85 +1,11 @@
-//! What systemd is told by `Type=notify`: that all sources were begun, how they are, that the end was asked for, and
-//! that the program is alive. Nothing, where nobody has asked for it.
+//! What whoever started the program is told: whether all sources were begun, how many are followed, and what the others
+//! do.
 
 use crate::progress::{Condition, Progress};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::time::{Duration, Instant};
-use teak_console::signals;
+use teak_console::service::Told;
 
-/// Who started the program, and wants to be told.
-pub struct Service {
-    socket: UnixDatagram,
-    address: SocketAddr,
-    /// How often it is to be told that the program is alive.
-    watchdog: Option<Duration>,
-    told_alive: Option<Instant>,
-    is_ready: bool,
-    is_stopping: bool,
-    status: String,
-}
-
-impl Service {
-    /// Of the environment.
-    pub fn of_environment() -> Option<Service> {
-        let variable = |name: &str| std::env::var(name).ok();
-        let is_ours = variable("WATCHDOG_PID").is_none_or(|pid| pid == std::process::id().to_string());
-        let watchdog = variable("WATCHDOG_USEC").filter(|_| is_ours);
-        Service::new(&variable("NOTIFY_SOCKET")?, watchdog.as_deref())
-    }
-
-    /// Of what it has: a path, or a name that begins with `@`; microseconds.
-    fn new(socket: &str, watchdog: Option<&str>) -> Option<Service> {
-        let address = match socket.strip_prefix('@') {
-            Some(name) => SocketAddr::from_abstract_name(name),
-            None => SocketAddr::from_pathname(socket),
-        };
-        let watchdog = watchdog.and_then(|text| text.parse().ok()).filter(|&micros: &u64| micros > 0);
-        Some(Service {
-            socket: UnixDatagram::unbound().ok()?,
-            address: address.ok()?,
-            // Twice in that time, as systemd advises.
-            watchdog: watchdog.map(|micros| Duration::from_micros(micros / 2)),
-            told_alive: None,
-            is_ready: false,
-            is_stopping: false,
-            status: String::new(),
-        })
-    }
-
-    /// Tells what is new `now`; to be called several times a second.
-    ///
-    /// That the program is alive says that it can tell this, and no more: a source whose thread waits for an ALTER of
-    /// hours is alive as well.
-    pub fn tell(&mut self, sources: &[Progress], now: Instant) {
-        let mut news = Vec::new();
-        if signals::interrupted() && !std::mem::replace(&mut self.is_stopping, true) {
-            news.push("STOPPING=1".to_string());
-        }
-        let has_begun = sources.iter().all(|source| source.state() != Condition::Beginning);
-        if has_begun && !std::mem::replace(&mut self.is_ready, true) {
-            news.push("READY=1".into());
-        }
-        let status = status(sources);
-        if status != self.status {
-            news.push(format!("STATUS={status}"));
-            self.status = status;
-        }
-        if let Some(often) = self.watchdog {
-            if self.told_alive.is_none_or(|told| now.duration_since(told) >= often) {
-                news.push("WATCHDOG=1".into());
-                self.told_alive = Some(now);
-            }
-        }
-        if !news.is_empty() {
-            // Who does not listen any more is not waited for.
-            let _ = self.socket.send_to_addr(news.join("\n").as_bytes(), &self.address);
-        }
-    }
-}
-
-/// How many sources are followed, and what the others do.
-fn status(sources: &[Progress]) -> String {
+/// How all sources are.
+pub fn told(sources: &[Progress]) -> Told {
     let with = |state: Condition| sources.iter().filter(move |source| source.state() == state);
     let mut text = format!("following {} of {} sources", with(Condition::Following).count(), sources.len());
     for state in Condition::ALL.into_iter().filter(|&state| state != Condition::Following) {
@@ -88,7 +14,8 @@ fn status(sources: &[Progress]) -> String {
             text += &format!("; {}: {}", state.name(), names.join(", "));
         }
     }
-    text
+    let is_ready = sources.iter().all(|source| source.state() != Condition::Beginning);
+    Told { is_ready, status: text }
 }
 
 #[cfg(test)]
@@ -96,34 +23,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_new_is_told_once_to_whoever_has_asked() {
-        let name = format!("teak-replicate-test-{}", std::process::id());
-        let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-        socket.set_nonblocking(true).unwrap();
-        let told = || {
-            let mut bytes = [0; 1000];
-            let length = socket.recv(&mut bytes).unwrap_or(0);
-            String::from_utf8(bytes[..length].to_vec()).unwrap()
-        };
-        let now = Instant::now();
+    fn it_is_ready_once_each_source_was_begun() {
         let sources = [Progress::new("a"), Progress::new("b"), Progress::new("c")];
-        let mut service = Service::new(&format!("@{name}"), None).unwrap();
-        service.tell(&sources, now);
-        assert_eq!(told(), "STATUS=following 0 of 3 sources; beginning: a, b, c");
+        let is = |status: &str, is_ready| Told { is_ready, status: status.into() };
+        assert_eq!(told(&sources), is("following 0 of 3 sources; beginning: a, b, c", false));
         sources[0].becomes(Condition::Following);
         sources[1].becomes(Condition::Waiting);
+        assert_eq!(told(&sources), is("following 1 of 3 sources; beginning: c; waiting: b", false));
         sources[2].becomes(Condition::Waiting);
-        service.tell(&sources, now);
-        assert_eq!(told(), "READY=1\nSTATUS=following 1 of 3 sources; waiting: b, c");
-        service.tell(&sources, now);
-        assert_eq!(told(), "");
-        let mut service = Service::new(&format!("@{name}"), Some("20000")).unwrap();
-        service.tell(&sources, now);
-        assert!(told().ends_with("\nWATCHDOG=1"));
-        service.tell(&sources, now);
-        assert_eq!(told(), "");
-        service.tell(&sources, now + Duration::from_millis(11));
-        assert_eq!(told(), "WATCHDOG=1");
-        assert!(Service::new("", None).is_none_or(|service| service.watchdog.is_none()));
+        assert_eq!(told(&sources), is("following 1 of 3 sources; waiting: b, c", true));
     }
 }

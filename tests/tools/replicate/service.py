@@ -5,7 +5,6 @@ usage: service.py [CASE...]
 """
 
 import contextlib
-import http.client
 import os
 import pathlib
 import re
@@ -18,18 +17,10 @@ import time
 from kit.agent import TARGET_OPTIONS, FollowingCases, run_cases
 from kit.cases import check
 from kit.server import free_port
+from kit.web import get
 
 INPUT_OUTPUT = 4
 UNIT = pathlib.Path(__file__).resolve().parents[3] / "packaging/teak-replicate.service"
-
-
-class Local(http.client.HTTPConnection):
-    """HTTP over a socket's path."""
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.host)
 
 
 class Cases(FollowingCases):
@@ -41,19 +32,9 @@ class Cases(FollowingCases):
             print("[metrics]", f'listen = "{at}"', sep="\n", file=config)
         self.agent.forget()
 
-    @staticmethod
-    def get(at, path="/metrics", method="GET"):
-        """Status, type and text of an answer."""
-        host, _, port = at.partition(":")
-        connection = Local(at, timeout=10) if at.startswith("/") else http.client.HTTPConnection(host, int(port), timeout=10)
-        connection.request(method, path)
-        answer = connection.getresponse()
-        with contextlib.closing(connection):
-            return answer.status, answer.getheader("Content-Type"), answer.read().decode()
-
     def count(self, at, name, source, **labels):
         """A number of the metrics; None if there is none."""
-        text = self.get(at)[2]
+        text = get(at)[2]
         labels = ",".join(f'{key}="{value}"' for key, value in {"source": source, **labels}.items())
         found = re.search(rf"^teak_replicate_{name}{{{labels}}} (\d+)$", text, re.MULTILINE)
         return int(found[1]) if found else None
@@ -71,15 +52,15 @@ class Cases(FollowingCases):
         self.at(["create database me", "create table me.t (a int primary key)", "insert into me.t values (1)", "insert into me.t values (2)"])
         self.agent.catch_up("m1", self.source)
         self.agent.until(lambda: self.count(at, "behind_seconds", "m1") == 0, "that m1 has all")
-        check(self.count(at, "transactions_total", "m1") == before + 4, self.get(at)[2])
-        check(self.count(at, "state", "m1", state="following") == 1 and self.count(at, "received_bytes_total", "m1") > 100, self.get(at)[2])
-        check(abs(self.count(at, "source_time_seconds", "m1") - time.time()) < 60, self.get(at)[2])
+        check(self.count(at, "transactions_total", "m1") == before + 4, get(at)[2])
+        check(self.count(at, "state", "m1", state="following") == 1 and self.count(at, "received_bytes_total", "m1") > 100, get(at)[2])
+        check(abs(self.count(at, "source_time_seconds", "m1") - time.time()) < 60, get(at)[2])
         status, said = self.agent.command("pause", "m1")
         check(status == 0, said)
         self.agent.until(lambda: self.count(at, "state", "m1", state="paused") == 1, "that m1 is paused")
         self.at(["insert into me.t values (3)"])
         time.sleep(1.2)
-        check(self.count(at, "behind_seconds", "m1") >= 1 and self.count(at, "transactions_total", "m1") == before + 4, self.get(at)[2])
+        check(self.count(at, "behind_seconds", "m1") >= 1 and self.count(at, "transactions_total", "m1") == before + 4, get(at)[2])
         check(self.agent.command("resume", "m1")[0] == 0, "no resume")
         self.agent.until(lambda: self.count(at, "transactions_total", "m1") == before + 5, "that m1 goes on")
         # One stops, and the target is away.
@@ -89,9 +70,9 @@ class Cases(FollowingCases):
         self.agent.until(lambda: self.count(at, "state", "m1", state="waiting") == 1 and self.count(at, "failures_total", "m1") > 0, "that m1 waits")
         self.target.start(TARGET_OPTIONS)
         self.agent.until(lambda: self.count(at, "behind_seconds", "m1") == 0 and self.count(at, "connections_total", "m1") >= 2, "that m1 has all again")
-        status, kind, page = self.get(at, "/")
+        status, kind, page = get(at, "/")
         check(status == 200 and kind.startswith("text/html") and "<script>" in page and "://" not in page, page)
-        check((self.get(at, "/no")[0], self.get(at, method="POST")[0]) == (404, 405), "other requests are answered")
+        check((get(at, "/no")[0], get(at, method="POST")[0]) == (404, 405), "other requests are answered")
         check(self.agent.stop() != 0, "a source has stopped, and the end is in order")
 
     def case_who_asks_badly_holds_nobody_up(self):
@@ -107,7 +88,7 @@ class Cases(FollowingCases):
             lasting[-1].sendall(request)
         began = time.monotonic()
         with contextlib.suppress(TimeoutError):
-            check(self.get(at)[0] == 200, "no answer behind others")
+            check(get(at)[0] == 200, "no answer behind others")
         check(time.monotonic() - began < 10, "others are waited for too long")
         for one in lasting:
             one.close()
@@ -119,7 +100,7 @@ class Cases(FollowingCases):
         self.agent.forget()
         self.agent.start()
         self.agent.wait_for("mb: follows from")
-        check(self.get(at)[0] == 200, "no answer after a kill")
+        check(get(at)[0] == 200, "no answer after a kill")
         second = subprocess.run([self.agent.teak, "replicate", "--config", self.agent.config], capture_output=True, check=False)
         check(second.returncode == INPUT_OUTPUT and b"metrics: " in second.stderr and b"in use" in second.stderr, f"{second}")
         check(self.agent.stop() == 0 and not os.path.exists(at), "the socket is left")
