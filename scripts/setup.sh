@@ -12,7 +12,7 @@ set -euo pipefail
 . "$ROOT/scripts/lib/mariadb.sh"
 
 build_packages=(g++ make gcc libc6-dev python3 tzdata perl xz-utils)
-test_packages=(clang-format shellcheck sysbench patch python3-pymysql zstd openssl)
+test_packages=(clang-format shellcheck sysbench patch python3-pymysql zstd openssl prometheus prometheus-mysqld-exporter)
 # Debian 13 came without mydumper (tests/kit/debian.py).
 [ "$(debian_release)" != bookworm ] || test_packages+=(mydumper)
 RUST_MINIMUM=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml")

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use teak_console::terminal;
 use teak_convert as convert;
+use teak_exporter as exporter;
 use teak_load as load;
 use teak_replicate as replicate;
 
@@ -82,6 +83,9 @@ enum Command {
     Binlog(Box<binlog::Arguments>),
     /// Follow servers of MariaDB and MySQL, and apply what they change in another server, each transaction exactly once
     Replicate(replicate::Arguments),
+    /// Tell Prometheus, and a browser, how a server and its Teak tables are
+    #[command(disable_help_flag = true)]
+    Exporter(Box<exporter::Arguments>),
     /// Print statements that make views of who waits for whom, in a database `teak`: teak views | mariadb
     Views,
     /// Print the version
@@ -110,6 +114,7 @@ fn main() -> ExitCode {
         Command::Restore(arguments) => restore::run(&arguments, &mut out).map_err(Failure::Backup),
         Command::Binlog(arguments) => binlog::run(&arguments, &mut out).map_err(Failure::Binlog),
         Command::Replicate(arguments) => replicate::run(&arguments, &mut out).map_err(Failure::Replicate),
+        Command::Exporter(arguments) => exporter::run(&arguments, VERSION).map_err(Failure::Exporter),
         Command::Views => views(&mut out),
         Command::Version => version(&mut out),
         Command::Man { dir } => man(&dir),
@@ -136,6 +141,7 @@ enum Failure {
     Convert(convert::ConvertError),
     Binlog(binlog::BinlogError),
     Replicate(replicate::ReplicateError),
+    Exporter(exporter::ExporterError),
 }
 
 impl std::fmt::Display for Failure {
@@ -154,6 +160,7 @@ impl std::fmt::Display for Failure {
             Failure::Convert(error) => error.fmt(f),
             Failure::Binlog(error) => error.fmt(f),
             Failure::Replicate(error) => error.fmt(f),
+            Failure::Exporter(error) => error.fmt(f),
             Failure::NoEngine(dir) => write!(f, "{} is not an engine directory of Teak", dir.display()),
         }
     }

@@ -13,6 +13,7 @@ pub fn of(failure: &Failure) -> Status {
         Failure::Convert(error) => error.status(),
         Failure::Binlog(error) => error.status(),
         Failure::Replicate(error) => error.status(),
+        Failure::Exporter(error) => error.status(),
         Failure::Backup(error) => of_backup(error),
         Failure::Output(_) => Status::InputOutput,
         Failure::Damaged(_) => Status::Damage,
