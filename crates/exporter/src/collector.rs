@@ -16,6 +16,8 @@ use teak_metrics::{Family, Kind};
 const FRESH: Duration = Duration::from_millis(500);
 /// The share of a round's time that the server has.
 const OF_SERVER: f64 = 0.8;
+/// A round that goes on for so long beyond its time hangs.
+const OVERDUE: Duration = Duration::from_secs(2);
 /// So long a round that goes on is waited for at the end of the program.
 const ENDING: Duration = Duration::from_secs(1);
 
@@ -188,8 +190,7 @@ impl Collector {
         let left = until.saturating_duration_since(now);
         let waited = self.changed.wait_timeout_while(state, left, |state| !state.has(wanted));
         let state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        // What an earlier round has found is not how things are.
-        let parts: &[Noted] = if state.round.number >= wanted { &state.round.parts } else { &[] };
+        let parts = self.parts_of(&state, wanted, Instant::now());
         let mut text: String = self.about(&state, parts).iter().map(Family::to_string).collect();
         let found: Vec<Arc<str>> = parts.iter().filter_map(|noted| noted.text.clone()).collect();
         drop(state);
@@ -197,6 +198,18 @@ impl Collector {
             text += &part;
         }
         text
+    }
+
+    /// What is known `now` by a round of this number. What an earlier one has found is not how things are, nor is what
+    /// came long ago of one that hangs.
+    fn parts_of<'s>(&self, state: &'s State, wanted: u64, now: Instant) -> &'s [Noted] {
+        let Round { number, began, ended, parts } = &state.round;
+        let hangs = ended.is_none() && now.saturating_duration_since(*began) > self.timeout + OVERDUE;
+        if *number >= wanted && !hangs {
+            parts
+        } else {
+            &[]
+        }
     }
 
     /// What is said of the answer itself.
@@ -338,6 +351,17 @@ mod tests {
             &["mysql_up 1", "teak_up 1", "engine 1", "teak_exporter_last_scrape_error 0"],
         );
         has(&collector.scrape(), &["teak_exporter_scrapes_total 7", "teak_exporter_rounds_total 2"]);
+    }
+
+    #[test]
+    fn what_came_of_a_round_that_hangs_is_not_told_for_ever() {
+        let collector = collector(Duration::from_millis(1));
+        assert!(collector.begin().is_some());
+        collector.note(found(Part::ServerStatus, one("a")));
+        let (state, now) = (collector.state(), Instant::now());
+        assert_eq!(collector.parts_of(&state, 1, now).len(), 1);
+        assert_eq!(collector.parts_of(&state, 1, now + 2 * OVERDUE).len(), 0);
+        assert_eq!(collector.parts_of(&state, 2, now).len(), 0);
     }
 
     #[test]

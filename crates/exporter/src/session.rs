@@ -36,8 +36,12 @@ impl Session {
         self.connection = None;
         let left = left(until)?;
         let mut connection = self.settings.connect_impatiently(left)?;
-        // What takes longer has no reader any more. A server that does not know the variable is asked without it.
-        let limit = format!("SET SESSION max_statement_time = {}", left.as_secs_f64());
+        // What takes longer has no reader any more, and what the exporter asks is nobody's slow statement. A server that
+        // does not know these variables is asked without them.
+        let limit = format!(
+            "SET SESSION max_statement_time = {}, log_slow_filter = 'filesort_on_disk'",
+            left.as_secs_f64()
+        );
         match connection.execute(limit) {
             Err(Error::Server { .. }) | Ok(_) => self.connections += 1,
             Err(error) => return Err(error.into()),
