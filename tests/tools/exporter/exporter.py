@@ -6,6 +6,7 @@ usage: exporter.py [CASE...]
 """
 
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import random
@@ -18,7 +19,7 @@ import threading
 import time
 
 from asked import Exporter, samples
-from kit.asking import expect, wait_until
+from kit.asking import error_number, expect, rows, wait_until
 from kit.cases import carry_out, cases_of
 from kit.options import parser, seed
 from kit.server import Server
@@ -108,6 +109,48 @@ class Cases:
         disk = os.statvfs(self.server.data)
         expect(found["teak_data_directory_size_bytes", ()], disk.f_blocks * disk.f_frsize, "the size of the disk")
         assert 0 < found["teak_data_directory_free_bytes", ()] <= disk.f_blocks * disk.f_frsize
+
+    def case_situations_are_seen(self):
+        """A wait, a deadlock, an old snapshot that holds history, a prepared transaction."""
+        self.server.query("create or replace table t (id int primary key, v int) engine=Teak")
+        self.server.query("insert into t values (1, 0), (2, 0)")
+        with self.exporter() as exporter, contextlib.ExitStack() as sessions:
+            one, other, old, prepared = (self.server.connect() for _ in range(4))
+            for session in (one, other, old):
+                sessions.enter_context(session)
+            before = exporter.scrape()
+
+            def seen(name, least):
+                wait_until(lambda: exporter.value(name) >= before[name, ()] + least, name)
+
+            rows(old, "start transaction with consistent snapshot")
+            rows(prepared, "xa start 'x'")
+            rows(prepared, "insert into t values (9, 9)")
+            rows(prepared, "xa end 'x'")
+            rows(prepared, "xa prepare 'x'")
+            # Without a session it is one that somebody must decide.
+            prepared.close()
+            seen("teak_transactions_prepared", 1)
+            rows(one, "update t set v = v + 1 where id = 1")
+            rows(other, "update t set v = v + 1 where id = 2")
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                waiter = pool.submit(rows, other, "update t set v = v + 1 where id = 1")
+                seen("teak_row_lock_current_waits", 1)
+                ends = [error_number(rows, one, "update t set v = v + 1 where id = 2"), waiter.exception()]
+                assert ends[0] == 1213 or ends[1] and ends[1].args[0] == 1213, ends
+            for session in (one, other):
+                session.commit()
+            for name in ("teak_deadlocks_total", "teak_row_lock_waits_total", "teak_lock_wait_seconds_count", "teak_rollbacks_total"):
+                seen(name, 1)
+            wait_until(lambda: exporter.value("teak_row_lock_current_waits") == 0, "nobody to wait")
+            for _ in range(20):
+                self.server.query("update t set v = v + 1 where id < 3")
+            self.server.query("set global teak_checkpoint_now = on")
+            seen("teak_history_versions", 1)
+            wait_until(lambda: exporter.value("teak_snapshot_oldest_seconds") >= 1, "the age of the snapshot")
+            self.server.query("xa rollback 'x'")
+            old.rollback()
+            wait_until(lambda: exporter.value("teak_snapshot_oldest_seconds") == 0 and exporter.value("teak_transactions_prepared") == 0, "all to end")
 
     def case_a_hundred_at_once_are_one_question(self):
         def questions():
