@@ -58,18 +58,20 @@ impl EngineNumbers {
         let [Some(named), Some(kind), unit, up_to, Some(value), Some(help)] = row else { return };
         let unit = unit.clone().unwrap_or_default();
         let divisor = base(&unit).1;
+        // The unit is in the name, and may be another one.
+        let help = help.strip_suffix(&format!(", in {}", unit.to_lowercase())).unwrap_or(help).to_string();
         match kind.as_str() {
             "HISTOGRAM" => {
                 let up_to = up_to.as_ref().map_or(Some(f64::INFINITY), |text| text.parse().ok());
                 let (Some(up_to), Ok(value)) = (up_to, value.parse()) else { return };
                 let histogram = self.histograms.entry(named.clone()).or_default();
-                histogram.help.clone_from(help);
+                histogram.help = help;
                 histogram.ranges.push((up_to / divisor, value));
             }
             _ => {
                 let kind = if kind == "COUNTER" { Kind::Counter } else { Kind::Gauge };
                 if let Ok(value) = value.parse::<f64>() {
-                    self.plain.push((named.clone(), kind, unit, value / divisor, help.clone()));
+                    self.plain.push((named.clone(), kind, unit, value / divisor, help));
                 }
             }
         }
@@ -113,6 +115,25 @@ mod tests {
         ] {
             assert_eq!(name(given, unit, kind), wanted);
         }
+    }
+
+    #[test]
+    fn numbers_are_in_base_units_and_meanings_have_none() {
+        let mut numbers = EngineNumbers::default();
+        for (name, kind, unit, help) in [
+            ("row_lock_time", "COUNTER", Some("MILLISECONDS"), "Time of waits, in milliseconds"),
+            ("lock_memory", "GAUGE", Some("BYTES"), "Memory, in bytes"),
+            ("commits", "COUNTER", None, "Commits, in all"),
+        ] {
+            let text = |text: &str| Some(text.to_string());
+            numbers.add(&[text(name), text(kind), unit.map(String::from), None, text("1500"), text(help)]);
+        }
+        numbers.add(&[Some("cut".into())]);
+        let wanted = "# HELP teak_row_lock_time_seconds_total Time of waits\n\
+            # TYPE teak_row_lock_time_seconds_total counter\nteak_row_lock_time_seconds_total 1.5\n\
+            # HELP teak_lock_memory_bytes Memory\n# TYPE teak_lock_memory_bytes gauge\nteak_lock_memory_bytes 1500\n\
+            # HELP teak_commits_total Commits, in all\n# TYPE teak_commits_total counter\nteak_commits_total 1500\n";
+        assert_eq!(numbers.families().iter().map(Family::to_string).collect::<String>(), wanted);
     }
 
     #[test]
