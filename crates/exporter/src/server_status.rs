@@ -92,8 +92,8 @@ impl StatusNumbers {
     }
 }
 
-/// Whether a variable of the server may be a metric of the same name. Words that mean a kind of metric to Prometheus, or
-/// another unit than it asks for, would be refused by `promtool check metrics`; few variables have them.
+/// Whether a variable of the server may be a metric of the same name. Words that mean a kind of metric to Prometheus,
+/// or another unit than it asks for, would be refused by `promtool check metrics`; few variables have them.
 pub fn is_well_named(name: &str) -> bool {
     const LAST: [&str; 4] = ["total", "count", "sum", "bucket"];
     const WORDS: [&str; 10] = [

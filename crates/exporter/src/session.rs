@@ -36,8 +36,8 @@ impl Session {
         self.connection = None;
         let left = left(until)?;
         let mut connection = self.settings.connect_impatiently(left)?;
-        // What takes longer has no reader any more, and what the exporter asks is nobody's slow statement. A server that
-        // does not know these variables is asked without them.
+        // What takes longer has no reader any more, and what the exporter asks is nobody's slow statement. A server
+        // that does not know these variables is asked without them.
         let limit = format!(
             "SET SESSION max_statement_time = {}, log_slow_filter = 'filesort_on_disk'",
             left.as_secs_f64()
