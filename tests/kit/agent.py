@@ -13,8 +13,9 @@ from kit.cases import carry_out, check
 from kit.options import parser
 from kit.server import Server, free_port
 
-# Seconds for the target to have what the source has.
+# Seconds in which something must have moved, and those in which what is waited for must be there: machines are slow.
 PATIENCE = 30.0
+LONGEST = 4 * PATIENCE
 SOURCE_OPTIONS = ["--log-bin=b", "--binlog-format=row", "--default-storage-engine=InnoDB", "--character-set-server=utf8mb4", "--default-time-zone=+00:00",
                   "--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"]
 TARGET_OPTIONS = ["--character-set-server=utf8mb4", "--default-time-zone=+00:00", "--server-id=99"]
@@ -81,13 +82,25 @@ class Agent:
         self.until(lambda: text in self.says(), f"that it says {text!r}")
 
     def until(self, condition, what):
-        """Waits for it, while the program runs."""
-        limit = time.monotonic() + PATIENCE
+        """Waits for it, while the program runs, and as long as sources go on."""
+        began = since = time.monotonic()
+        stands = self.all_positions()
         while not condition():
             check(self.process is not None and self.process.poll() is None, f"the agent has ended while there was to wait for {what}:\n{self.says()}")
-            if time.monotonic() > limit:
-                check(False, f"not within {PATIENCE} s: {what}:\n{self.says()}\n{self.target.query('show full processlist', database=None)}")
+            now = time.monotonic()
+            if now > since + PATIENCE:
+                moved = self.all_positions()
+                check(moved != stands and now < began + LONGEST, f"not within {now - began:.0f} s, at {moved}: {what}:\n{self.says()}\n"
+                      f"{self.target.query('show full processlist', database=None)}")
+                since, stands = now, moved
             time.sleep(0.02)
+
+    def all_positions(self):
+        """How far all sources are; None if that cannot be told now."""
+        try:
+            return self.target.query("select source, gtid from teak_replicate.position order by 1", database=None)
+        except pymysql.err.MySQLError:
+            return None
 
     def position(self, name):
         """GTIDs up to which a source was applied; None if that cannot be told now."""

@@ -8,8 +8,8 @@ import threading
 class Passing:
     """One connection: passes on in both directions, while its gate is open."""
 
-    def __init__(self, client, path):
-        self.client, self.gate = client, threading.Event()
+    def __init__(self, wire, client, path):
+        self.wire, self.client, self.gate = wire, client, threading.Event()
         self.server = socket.socket(socket.AF_UNIX)
         self.server.connect(path)
         self.gate.set()
@@ -25,6 +25,8 @@ class Passing:
                 if not data:
                     break
                 other.sendall(data)
+                if one is self.client:
+                    self.wire.passed(data)
         for side in (one, other):
             with contextlib.suppress(OSError):
                 side.shutdown(socket.SHUT_RDWR)
@@ -34,7 +36,7 @@ class Wire:
     """Listens at `port`, and passes connections on to the socket at `path`."""
 
     def __init__(self, path):
-        self.path, self.all, self.is_cut = path, [], False
+        self.path, self.all, self.is_cut, self.words = path, [], False, None
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -45,7 +47,7 @@ class Wire:
             while True:
                 client = self.listener.accept()[0]
                 with contextlib.suppress(OSError):
-                    passing = Passing(client, self.path)
+                    passing = Passing(self, client, self.path)
                     if self.is_cut:
                         passing.gate.clear()
                     self.all.append(passing)
@@ -54,6 +56,17 @@ class Wire:
         """Passes nothing more on of the connections that are there."""
         for passing in list(self.all):
             passing.gate.clear()
+
+    def forget_behind(self, words):
+        """The same, as soon as something with these words was passed on to the server."""
+        self.words = words
+
+    def passed(self, data):
+        """The server has this."""
+        words = self.words
+        if words and words in data:
+            self.words = None
+            self.forget()
 
     def cut(self):
         """The same, and nothing of new ones."""

@@ -1,6 +1,6 @@
 //! Statements and their results, in the text protocol.
 
-use super::packet::{Fields, OnSilence, Packets};
+use super::packet::{Closer, Fields, OnSilence, Packets};
 use super::Error;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -197,6 +197,11 @@ impl Connection {
     /// From now on it is an error, after which the connection cannot be used, if nothing comes for so long.
     pub fn set_read_timeout(&mut self, limit: Duration) -> Result<(), Error> {
         self.packets.set_read_timeout(limit)
+    }
+
+    /// What another thread can end it by.
+    pub fn closer(&self) -> Result<Closer, Error> {
+        self.packets.closer()
     }
 
     /// What is asked instead when nothing comes, or can be sent, for as long as the limits of time say.

@@ -32,6 +32,7 @@ mod tls;
 
 pub use arguments::{split_short_password, Arguments};
 pub use connection::{values, Completed, Connection, Rows};
+pub use packet::Closer;
 pub use process_list::hide_passwords;
 pub use proxy::{Answered, Guest};
 pub use settings::{password_of_file, Address, Settings, Tls, TlsPolicy};
@@ -80,6 +81,11 @@ impl Error {
             Error::Server { code, .. } => Some(*code),
             _ => None,
         }
+    }
+
+    /// Whether nothing came, or could be sent, for as long as a limit of time says.
+    pub fn is_silence(&self) -> bool {
+        matches!(self, Error::Io { error, .. } if error.kind() == std::io::ErrorKind::TimedOut)
     }
 
     /// The exit status of a command that fails by it.

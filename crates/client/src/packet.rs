@@ -8,7 +8,7 @@
 
 use super::Error;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -47,6 +47,13 @@ impl Socket {
             Socket::Tcp(stream) => stream.set_write_timeout(Some(limit)),
             Socket::Unix(stream) => stream.set_write_timeout(Some(limit)),
         }
+    }
+
+    fn try_clone(&self) -> std::io::Result<Socket> {
+        Ok(match self {
+            Socket::Tcp(stream) => Socket::Tcp(stream.try_clone()?),
+            Socket::Unix(stream) => Socket::Unix(stream.try_clone()?),
+        })
     }
 }
 
@@ -115,14 +122,31 @@ impl Stream {
     }
 }
 
-/// What is asked when nothing was received, or could be sent, for as long as the limits of time say; an error ends the
-/// connection.
-pub type OnSilence = Box<dyn FnMut() -> Result<(), Error> + Send>;
+/// What is asked when nothing was received, or could be sent, for as long as the limits of time say; and how often that
+/// was so now, with nothing between. An error ends the connection.
+pub type OnSilence = Box<dyn FnMut(u32) -> Result<(), Error> + Send>;
+
+/// Ends a connection that another thread uses: what that waits for, and what it asks for later, is an error.
+#[derive(Debug)]
+pub struct Closer(Socket);
+
+impl Closer {
+    /// Ends it.
+    pub fn close(&self) {
+        // One that has no other end any more cannot be closed, and need not be.
+        let _ = match &self.0 {
+            Socket::Tcp(stream) => stream.shutdown(Shutdown::Both),
+            Socket::Unix(stream) => stream.shutdown(Shutdown::Both),
+        };
+    }
+}
 
 /// Reads and writes packets.
 pub struct Packets {
     stream: Stream,
     on_silence: Option<OnSilence>,
+    /// How often that was asked since something was received, or sent.
+    silences: u32,
     /// Nothing more can be sent.
     is_lost: bool,
     /// Bytes received and not yet taken: `input[taken..received]`.
@@ -143,6 +167,7 @@ impl Packets {
         Packets {
             stream,
             on_silence: None,
+            silences: 0,
             is_lost: false,
             input,
             taken: 0,
@@ -230,7 +255,7 @@ impl Packets {
         while !bytes.is_empty() {
             match self.stream.as_write()?.write(bytes) {
                 Ok(0) => return Err(self.loses(std::io::ErrorKind::WriteZero.into())),
-                Ok(count) => bytes = &bytes[count..],
+                Ok(count) => (bytes, self.silences) = (&bytes[count..], 0),
                 Err(error) => self.goes_on(error)?,
             }
         }
@@ -249,7 +274,8 @@ impl Packets {
         match &mut self.on_silence {
             _ if error.kind() == std::io::ErrorKind::Interrupted => Ok(()),
             Some(ask) if is_silence(&error) => {
-                let asked = ask();
+                self.silences += 1;
+                let asked = ask(self.silences);
                 self.is_lost = asked.is_err();
                 asked
             }
@@ -290,6 +316,11 @@ impl Packets {
     pub fn set_timeouts(&mut self, limit: Duration) -> Result<(), Error> {
         self.set_read_timeout(limit)?;
         self.stream.socket()?.set_write_timeout(limit).map_err(Error::io("a limit of time cannot be set"))
+    }
+
+    /// What another thread can end the connection by.
+    pub fn closer(&self) -> Result<Closer, Error> {
+        self.stream.socket()?.try_clone().map(Closer).map_err(Error::io("a socket cannot be shared"))
     }
 
     /// What is done instead of that from now on.
@@ -356,7 +387,10 @@ impl Packets {
                     let kind = std::io::ErrorKind::UnexpectedEof;
                     return Err(self.loses(std::io::Error::new(kind, "the server closed it")));
                 }
-                Ok(count) => return Ok(count),
+                Ok(count) => {
+                    self.silences = 0;
+                    return Ok(count);
+                }
                 Err(error) => self.goes_on(error)?,
             }
         }

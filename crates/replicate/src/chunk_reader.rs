@@ -5,6 +5,7 @@ use crate::chunks::{self, Range, Shape};
 use crate::configuration::SourcePlan;
 use crate::copying::{self, Part, TableName};
 use crate::failure::Failure;
+use crate::links::Links;
 use crate::sent_rows::SentRows;
 use crate::sides::LogPlace;
 use crate::tables::{self, Table};
@@ -115,10 +116,11 @@ struct Known {
 }
 
 impl ChunkReader {
-    /// Connects.
-    pub fn connect(plan: &SourcePlan) -> Result<ChunkReader, Failure> {
+    /// Connects; `links` may end the connections.
+    pub fn connect(plan: &SourcePlan, links: &Links) -> Result<ChunkReader, Failure> {
         let connect = || {
             let mut connection = plan.settings.connect()?;
+            links.add(&connection)?;
             chunks::prepare(&mut connection)?;
             connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
             Ok(connection)

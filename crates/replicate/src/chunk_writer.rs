@@ -6,7 +6,8 @@ use crate::chunks;
 use crate::control;
 use crate::copying::{self, Part};
 use crate::failure::Failure;
-use crate::target::take_lock;
+use crate::links::Links;
+use crate::target::take_over_lock;
 use teak_client::{values, Connection, Error, Settings};
 use teak_console::Status;
 use teak_sql::columns::Column;
@@ -18,8 +19,6 @@ const SESSION: &str =
      wait_timeout = 31536000, net_read_timeout = 3600, net_write_timeout = 3600, max_statement_time = 0";
 /// Rows go to the server in parts of so many bytes, about.
 const PART_BYTES: usize = 64 << 10;
-/// A connection of a former copy that waits for a statement for so long gets none.
-const GONE_SECONDS: u64 = 5;
 /// No such table.
 const GONE: [u16; 2] = [1049, 1146];
 
@@ -30,15 +29,18 @@ pub struct ChunkWriter {
 }
 
 impl ChunkWriter {
-    /// Connects, and takes the locks of these numbers: what former copies began has ended then.
+    /// Connects, and takes the locks of these numbers: what former copies began has ended then. `links` may end the
+    /// connection.
     pub fn connect(
         settings: &Settings,
         source: &str,
         locks: impl Iterator<Item = usize>,
+        links: &Links,
     ) -> Result<ChunkWriter, Failure> {
         let settings = Settings { local_data: true, ..settings.clone() };
         let connect = || {
             let mut connection = settings.connect()?;
+            links.add(&connection)?;
             chunks::prepare(&mut connection)?;
             connection.execute(SESSION)?;
             Ok(connection)
@@ -46,10 +48,10 @@ impl ChunkWriter {
         let of_target = |error: Error| Failure::of_target(&error, || "the beginning of a copy".into());
         let mut connection = connect().map_err(of_target)?;
         for lock in locks {
-            // Who has it is of a former program, whose own lock this one has.
+            // Who has it is of a former copy, as the lock of the source is held: what it has begun is not committed.
             let lock = lock_of_copy(source, lock);
-            if !take_lock(&mut connection, &lock, GONE_SECONDS).map_err(of_target)? {
-                let why = "target: somebody else copies this source, or what he began has not ended";
+            if !take_over_lock(&mut connection, &lock).map_err(of_target)? {
+                let why = "target: what a former copy of this source began, such as keys, has not ended yet";
                 return Err(Failure::Passing(why.into()));
             }
         }

@@ -21,7 +21,7 @@ const LONGEST_TIMEOUT: u64 = 3600;
 /// A table is named by it, with two letters more.
 const LONGEST_NAME: usize = 62;
 /// So many workers a source has at most.
-const MOST_WORKERS: usize = 64;
+pub const MOST_WORKERS: usize = 64;
 
 /// What the configuration says.
 #[derive(Debug)]

@@ -129,6 +129,11 @@ impl Copier {
         Ok(copier)
     }
 
+    /// All is copied.
+    pub fn end(self) {
+        self.workers.into_iter().for_each(|(worker, _)| worker.end());
+    }
+
     /// Forgets what was read, and plans what is missing now.
     fn plan(&mut self, source: &mut Connection, applier: &Applier<'_>) -> Result<(), Failure> {
         let copying = applier.copying();

@@ -11,8 +11,10 @@ use crate::chunk_writer::ChunkWriter;
 use crate::configuration::{SourcePlan, TargetPlan};
 use crate::copying::Part;
 use crate::failure::Failure;
+use crate::links::Links;
 use crate::sides::LogPlace;
 use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::Arc;
 
 /// So many workers a source has at most.
 pub const MOST: usize = 4;
@@ -73,9 +75,10 @@ pub enum Answer {
     Failed(Failure),
 }
 
-/// A thread that copies; it ends when this is dropped, behind what it does.
+/// A thread that copies; when this is dropped, it ends with its connections, whatever it does.
 pub struct Worker {
     orders: Sender<Order>,
+    links: Arc<Links>,
 }
 
 impl Worker {
@@ -89,12 +92,14 @@ impl Worker {
         let (orders, told) = channel();
         let (source, target) = (source.clone(), target.settings.clone());
         let name = format!("{} copy {number}", source.name);
+        let links = Arc::new(Links::default());
+        let its_own = Arc::clone(&links);
         let work = move || {
             let connect = || {
                 // Each lock is one worker's, however many there were before.
                 let locks = (0..MOST).filter(|lock| lock % of == number);
-                let writer = ChunkWriter::connect(&target, &source.name, locks)?;
-                Ok((ChunkReader::connect(&source)?, writer))
+                let writer = ChunkWriter::connect(&target, &source.name, locks, &its_own)?;
+                Ok((ChunkReader::connect(&source, &its_own)?, writer))
             };
             // Where nobody listens any more, there is nothing to tell.
             let _ = match connect() {
@@ -107,12 +112,25 @@ impl Worker {
         };
         let thread = std::thread::Builder::new().name(name).spawn(work);
         thread.map_err(|error| Failure::Passing(format!("no thread for a copy: {error}")))?;
-        Ok(Worker { orders })
+        Ok(Worker { orders, links })
+    }
+
+    /// It has nothing to do, and ends in order.
+    pub fn end(self) {
+        self.links.leave();
     }
 
     /// Tells it what to do, behind what it was told before.
     pub fn tell(&self, order: Order) -> Result<(), Failure> {
         self.orders.send(order).map_err(|_| Failure::Passing("a thread that copies has ended".into()))
+    }
+}
+
+impl Drop for Worker {
+    /// What it is at would have to end by itself, which a server that is away may not let it: meanwhile its connection
+    /// to the other one would hold locks that the next copy waits for.
+    fn drop(&mut self) {
+        self.links.close();
     }
 }
 

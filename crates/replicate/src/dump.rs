@@ -140,6 +140,12 @@ impl Dump {
         &self.log.file
     }
 
+    /// Where what came last ends, as a message has it.
+    pub fn place(&self) -> String {
+        let place = self.log.positions.current();
+        place.map_or("the beginning".into(), |place| format!("{}:{}", place.file, place.position))
+    }
+
     /// The next event, and what is known with it; None at the end of what the server has to send. Waits for it.
     pub fn receive(&mut self) -> Result<Option<(Sent<'_>, &mut Log)>, DumpError> {
         let payload = self.connection.receive()?;

@@ -232,7 +232,7 @@ impl<'p> Follower<'p> {
                     }
                     Next::Done => {
                         self.say_once("all tables are copied");
-                        copier = None;
+                        copier.take().into_iter().for_each(Copier::end);
                     }
                 }
             }
@@ -245,9 +245,7 @@ impl<'p> Follower<'p> {
                 if !dump.connection().wait(TICK).map_err(of_source)? {
                     self.progress.has(applier.is_between());
                     if heard.elapsed() > silence {
-                        return Err(Failure::Passing(
-                            "source: nothing comes from it, not even a heartbeat".into(),
-                        ));
+                        return Err(self.is_silent(dump, "not even a heartbeat"));
                     }
                     continue;
                 }
@@ -255,6 +253,9 @@ impl<'p> Follower<'p> {
             let (sent, log) = match dump.receive() {
                 Ok(Some(sent)) => sent,
                 Ok(None) => return Err(Failure::Passing("source: it ends the connection".into())),
+                Err(DumpError::Server(error)) if error.is_silence() => {
+                    return Err(self.is_silent(dump, "in the midst of an event"))
+                }
                 Err(error) => {
                     let Some(next) = self.log_behind(&error, dump.file(), applier, other)? else {
                         return Err(self.not_there(error, other));
@@ -349,6 +350,14 @@ impl<'p> Follower<'p> {
     /// A source of which nothing comes for so long, not even that it has nothing, is gone.
     fn silence(&self) -> Duration {
         self.source.settings.patience.unwrap_or(HEARTBEAT * HEARTBEATS)
+    }
+
+    /// Why a connection is given up on which nothing of the log comes.
+    fn is_silent(&self, dump: &Dump, what: &str) -> Failure {
+        let (seconds, last) = (self.silence().as_secs(), dump.place());
+        Failure::Passing(format!(
+            "source: nothing comes from it for {seconds} s, {what}; what came last ends at {last}"
+        ))
     }
 
     /// Asks the source for its log.

@@ -28,6 +28,7 @@
 //! | `copy_plan`, `copier`, `copying` | `start = "copy"`: what is copied; what is next; what is there |
 //! | `copy_others` | views, triggers and routines of a copy |
 //! | `copy_worker`, `chunk_reader`, `chunk_writer`, `sent_rows` | threads that copy: reading, adding, comparing |
+//! | `links` | the connections of a thread, which others can end |
 //! | `sides`, `chunks` | source and target as who compares them asks them; rows by ranges of keys |
 //! | `schedule`, `touched` | which transactions may be applied at once; what they touch |
 //! | `crew`, `worker`, `above` | the workers of a source; one of them; what they did above its position |
@@ -59,6 +60,7 @@ mod failure;
 mod follow;
 mod grants;
 mod keys;
+mod links;
 mod metrics;
 mod part;
 mod position;

@@ -490,26 +490,46 @@ pub fn lock_of(source: &str) -> String {
     format!("'teak_replicate/{source}'")
 }
 
-/// Takes a lock by name, if need be from a connection that holds it and has waited for a statement, or its data, for
-/// so long. False: somebody else has it.
+/// The name of the lock that a worker of it has, counted from 0.
+pub fn lock_of_worker(source: &str, worker: usize) -> String {
+    format!("'teak_worker_{worker}/{source}'")
+}
+
+/// What a connection is at that has waited for a statement, or its data, or for somebody who takes its answer.
+const WAITS: &str = "(COMMAND = 'Sleep' OR STATE IN ('Reading from net', 'Writing to net'))";
+
+/// Takes a lock by name, if need be from a connection that holds it and has waited for somebody for so long. False:
+/// somebody else has it.
 pub fn take_lock(connection: &mut Connection, lock: &str, gone_seconds: u64) -> Result<bool, Error> {
-    let take = format!("SELECT GET_LOCK({lock}, {LOCK_SECONDS})");
-    if connection.value(&take)?.as_deref() == Some("1") {
+    if take_free_lock(connection, lock)? {
         return Ok(true);
     }
+    let is_gone = format!("{WAITS} AND TIME >= {gone_seconds}");
+    Ok(end_holder(connection, lock, &is_gone)? && take_free_lock(connection, lock)?)
+}
+
+/// Takes a lock by name from whoever has it; only who changes definitions with it is waited for, for a while.
+pub fn take_over_lock(connection: &mut Connection, lock: &str) -> Result<bool, Error> {
+    end_holder(connection, lock, "INFO IS NULL OR INFO NOT LIKE 'ALTER %'")?;
+    take_free_lock(connection, lock)
+}
+
+/// Takes a lock by name if nobody has it, at least soon.
+pub fn take_free_lock(connection: &mut Connection, lock: &str) -> Result<bool, Error> {
+    let taken = connection.value(format!("SELECT GET_LOCK({lock}, {LOCK_SECONDS})"))?;
+    Ok(taken.as_deref() == Some("1"))
+}
+
+/// Ends the connection that holds a lock, if it is as is said. Whether it was.
+fn end_holder(connection: &mut Connection, lock: &str, condition: &str) -> Result<bool, Error> {
     let holder = format!(
-        "SELECT ID FROM information_schema.PROCESSLIST
-        WHERE ID = IS_USED_LOCK({lock}) AND (COMMAND = 'Sleep' OR STATE = 'Reading from net')
-            AND TIME >= {gone_seconds}"
+        "SELECT ID FROM information_schema.PROCESSLIST WHERE ID = IS_USED_LOCK({lock}) AND ({condition})"
     );
     let Some(holder) = connection.value(holder)? else { return Ok(false) };
-    // Of another account it may not.
     match connection.execute(format!("KILL {holder}")) {
+        // Of another account it may not.
         Err(Error::Server { .. }) => Ok(false),
-        killed => {
-            killed?;
-            Ok(connection.value(take)?.as_deref() == Some("1"))
-        }
+        killed => killed.map(|_| true),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Each batch is one transaction there: rows, and the row of the worker in `teak_replicate.worker`, which must have the
 //! generation of the program that has begun last. A program that was killed may leave connections whose servers are
-//! still at work; none of them can commit once the next program has begun.
+//! still at work; none of them can commit once the next program has begun, which ends those that it finds.
 //!
 //! If the order of commits is kept, the position is part of it as well, and a worker waits for its turn between rows
 //! and position. It holds locks then, for which one before it in the log may wait, a circle that no server sees. So it
@@ -150,7 +150,7 @@ impl ApplyWorker {
         let (orders, told) = channel();
         let (target, turns, of_source) = (target.clone(), Arc::clone(turns), source.to_string());
         let work = move || {
-            let failed = match connect(&target) {
+            let failed = match connect(&target, &of_source, number) {
                 Ok(connection) => Applying { connection, source: of_source, turns: &turns }
                     .work(&told, &|answer| answers.send((number, answer)).is_ok()),
                 Err(failure) => Some(failure),
@@ -171,13 +171,19 @@ impl ApplyWorker {
     }
 }
 
-fn connect(target: &TargetPlan) -> Result<Connection, Failure> {
-    let connect = || -> Result<Connection, Error> {
+fn connect(target: &TargetPlan, source: &str, number: usize) -> Result<Connection, Failure> {
+    let connect = || -> Result<(Connection, bool), Error> {
         let mut connection = target.settings.connect()?;
         target::begin_session(&mut connection)?;
-        Ok(connection)
+        // By it the next program finds the connection.
+        let has_lock = target::take_free_lock(&mut connection, &target::lock_of_worker(source, number))?;
+        Ok((connection, has_lock))
     };
-    connect().map_err(|error| Failure::of_target(&error, || "the beginning of a worker".into()))
+    let connected = connect();
+    match connected.map_err(|error| Failure::of_target(&error, || "the beginning of a worker".into()))? {
+        (connection, true) => Ok(connection),
+        (_, false) => Err(Failure::Passing("target: what a former worker began has not ended".into())),
+    }
 }
 
 struct Applying<'t> {

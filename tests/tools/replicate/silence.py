@@ -20,6 +20,8 @@ from kit.wire import Wire
 TIMEOUT = 2
 # And those after which who follows a source, and has asked for nothing, is taken for gone.
 GONE = 10
+# Seconds after which a copy that takes a few is whole, of which connections were forgotten: it is looked twice.
+RECOVERED = TIMEOUT * 4 + 10
 
 
 class Writer(threading.Thread):
@@ -126,7 +128,7 @@ class Cases(FollowingCases):
                     self.agent.wait_for("follows from")
                     self.agent.forget()
                     self.to_source.forget()
-                    self.agent.wait_for("source: nothing comes from it, not even a heartbeat")
+                    self.agent.wait_for(f"source: nothing comes from it for {TIMEOUT} s, ")
                     self.agent.wait_for("follows from")
             beside([Writer(self.source, database, random.Random(seed()))], work)
             self.same(name, database)
@@ -152,6 +154,24 @@ class Cases(FollowingCases):
         self.copied("copied")
         check(self.same("copied", "copied") > 400000, "rows are missing")
 
+    def case_a_copy_goes_on_wherever_in_it_connections_are_forgotten(self):
+        self.made("places", 150000)
+        places = [(self.to_source, b"`t` FORCE INDEX"), (self.to_source, b"CONSISTENT SNAPSHOT"), (self.to_target, b"LOAD DATA"), (self.to_target, b"`t` FORCE INDEX"),
+                  (self.to_target, b"LOCK IN SHARE MODE"), (self.to_target, b"ENABLE KEYS")]
+        for wire, words in places:
+            name = f"places{places.index((wire, words))}"
+            wire.forget_behind(words)
+            self.follow_by_wire(name, "places")
+            self.agent.until(lambda: wire.words is None, f"{words}")
+            began = time.monotonic()
+            self.agent.wait_for("trying again")
+            self.copied(name)
+            took = time.monotonic() - began
+            check(took < RECOVERED, f"{words}: after {took:.1f} s: {self.agent.says()}")
+            self.same(name, "places")
+            wire.mend()
+            self.at(["drop database places"], server=self.target)
+
     def case_what_takes_long_is_waited_for(self):
         self.made("slow")
         self.follow_by_wire("slow", "slow")
@@ -171,19 +191,27 @@ class Cases(FollowingCases):
         self.same("slow", "slow")
 
     def case_who_is_gone_does_not_keep_the_source(self):
-        self.made("gone")
-        self.follow_by_wire("gone", "gone")
-        self.copied("gone")
-        # As if the machine of the program had lost its power: the server is told nothing.
-        self.to_target.forget()
-        self.agent.kill()
-        began = time.monotonic()
-        self.follow_by_wire("gone", "gone")
-        took = time.monotonic() - began
-        check(GONE / 2 < took < GONE + 10, f"after {took:.1f} s: {self.agent.says()}")
-        self.at(["insert into t values (-1, 1, '')"], database="gone")
-        self.same("gone", "gone")
-        self.to_target.mend()
+        for workers in (1, 3):
+            name = database = f"gone{workers}"
+            self.made(database)
+            self.follow_by_wire(name, database, workers=workers)
+            self.copied(name)
+            # As if the machine of the program had lost its power: the server is told nothing. Of workers, one has a
+            # transaction that lacks its COMMIT only.
+            if workers > 1:
+                self.to_target.forget_behind(b"UPDATE teak_replicate.worker SET done")
+                self.at(["update t set b = b + 1 where a < 100"], database=database)
+                self.agent.until(lambda: self.to_target.words is None, "that a worker is at its end")
+            else:
+                self.to_target.forget()
+            self.agent.kill()
+            began = time.monotonic()
+            self.follow_by_wire(name, database, workers=workers)
+            took = time.monotonic() - began
+            check(GONE / 2 < took < GONE + 10, f"after {took:.1f} s: {self.agent.says()}")
+            self.at(["insert into t values (-1, 1, '')", "update t set b = b + 1"], database=database)
+            self.same(name, database)
+            self.to_target.mend()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 //! What the connection that holds the lock of a source has to do with the source's workers: `teak_replicate.worker`.
 
-use super::{Place, Target};
+use super::{lock_of_worker, Place, Target};
 use crate::above;
+use crate::configuration::MOST_WORKERS;
 use crate::failure::Failure;
 use teak_client::Error;
 
@@ -16,6 +17,8 @@ impl Target<'_> {
         if before.generation == 0 && workers == 1 {
             return Ok(());
         }
+        self.end_former_workers().map_err(of_target)?;
+        let connection = &mut self.connection;
         connection.execute("BEGIN").map_err(of_target)?;
         let mut above = above::read(connection, &source, "FOR UPDATE").map_err(of_target)?;
         above.generation += 1;
@@ -39,6 +42,22 @@ impl Target<'_> {
         }
         self.above = above;
         self.read_state()
+    }
+
+    /// Ends connections of workers of former programs. What they have begun could not be committed, and hold locks for
+    /// longer than anybody can wait, if nobody has told the server that the program is gone.
+    fn end_former_workers(&mut self) -> Result<(), Error> {
+        let holder = |worker| format!("IS_USED_LOCK({})", lock_of_worker(&self.source, worker));
+        let holders: Vec<String> = (0..MOST_WORKERS).map(holder).collect();
+        let holders = self.connection.query(format!("SELECT {}", holders.join(", ")))?;
+        for holder in holders.into_iter().flatten().flatten() {
+            match self.connection.execute([b"KILL ", &holder[..]].concat()) {
+                // It has ended meanwhile, or is of another account.
+                Ok(_) | Err(Error::Server { .. }) => (),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Whether a transaction is done already, above the position.
