@@ -9,7 +9,7 @@ mod definitions;
 mod routed;
 
 use crate::configuration::{SourcePlan, TargetPlan};
-use crate::copying::{Copying, Part};
+use crate::copying::{Copying, Part, TableName};
 use crate::crew::{Crew, JOINED};
 use crate::events::{Gathered, TooLong};
 use crate::failure::Failure;
@@ -77,6 +77,8 @@ pub struct Applier<'p> {
     gathering: Option<Gathering>,
     crew: Option<Crew>,
     keys: Keys,
+    /// Tables of the target that it has defined.
+    defined: Vec<TableName>,
     /// The XA transaction that it prepares, and how many of its statements were kept.
     prepared: Option<(String, u32)>,
     /// Transactions of the source that are whole and not committed here.
@@ -125,6 +127,7 @@ impl<'p> Applier<'p> {
             gathering: None,
             crew: None,
             keys: Keys::default(),
+            defined: Vec::new(),
             prepared: None,
             joined: 0,
             last: None,
@@ -279,6 +282,7 @@ impl<'p> Applier<'p> {
             }
             let done = self.target.roll_back();
             done.map_err(|error| Failure::of_target(&error, || "ROLLBACK".into()))?;
+            self.take_back()?;
         }
         (self.gtid, self.prepared, self.is_skipped, self.is_above) = (None, None, false, false);
         Ok(())
@@ -299,6 +303,7 @@ impl<'p> Applier<'p> {
             return Err(Failure::Final(why, Status::Damage));
         }
         self.gathered.clear();
+        self.defined.clear();
         self.conflicts = 0;
         self.prepared = None;
         let name = gtid.to_string();

@@ -150,7 +150,7 @@ impl<'p> Applier<'p> {
     }
 
     /// The tables in the target that a statement names.
-    fn named_tables(&self, query: &Query<'_>, definition: &Definition) -> Vec<TableName> {
+    pub(super) fn named_tables(&self, query: &Query<'_>, definition: &Definition) -> Vec<TableName> {
         let routes = &self.source.routes;
         let mut names = Vec::new();
         for object in &definition.objects {

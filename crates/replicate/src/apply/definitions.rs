@@ -47,6 +47,9 @@ impl Applier<'_> {
             self.stop("a view or a routine that names a renamed database: that is not built yet".into())
         })?;
         let copied = self.copies_before(query, definition)?;
+        if copied.is_empty() {
+            self.defined = self.named_tables(query, definition);
+        }
         let before = self.definitions(query, definition)?;
         let attempt = match self.target.intent().cloned() {
             Some(intent) if intent.gtid != gtid => {
@@ -77,6 +80,26 @@ impl Applier<'_> {
         };
         self.carry_out(event, query, definition, &text, attempt)?;
         self.copies_after(&copied)
+    }
+
+    /// The transaction that is open has no end in the log: its source died within CREATE TABLE ... SELECT, and has the
+    /// table not any more; with OR REPLACE the one before it neither. A restart that comes to it makes the table anew,
+    /// and is back here.
+    pub(super) fn take_back(&mut self) -> Result<(), Failure> {
+        let gtid = self.gtid();
+        if self.is_passed_over() || self.target.intent().is_none_or(|intent| intent.gtid != gtid) {
+            return Ok(());
+        }
+        for table in std::mem::take(&mut self.defined) {
+            self.say(&format!(
+                "{gtid}: {} is dropped, as its CREATE TABLE ... SELECT has no end in the source's log",
+                String::from_utf8_lossy(&copying::quoted(&table))
+            ));
+            let dropped = self.target.drop_table(&copying::quoted(&table));
+            dropped.map_err(|error| Failure::of_target(&error, || gtid.clone()))?;
+        }
+        self.keys.forget();
+        self.target.forget()
     }
 
     fn carry_out(

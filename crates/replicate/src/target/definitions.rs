@@ -41,6 +41,13 @@ impl Target<'_> {
         Ok(())
     }
 
+    /// Drops a table, if it is there.
+    pub fn drop_table(&mut self, quoted: &[u8]) -> Result<(), Error> {
+        self.known.clear();
+        let drop = [b"SET STATEMENT foreign_key_checks = 0 FOR DROP TABLE IF EXISTS ", quoted].concat();
+        self.connection.execute(drop).map(|_| ())
+    }
+
     /// Makes the table that [`Target::renaming_of_mark`] renames.
     pub fn make_mark(&mut self) -> Result<(), Failure> {
         let statements = [
