@@ -92,6 +92,11 @@ impl Crew {
         self.schedule.len() == 0 && self.schedule.unrecorded() == 0
     }
 
+    /// How many transactions are done above the mark.
+    pub fn done_above(&self) -> usize {
+        self.schedule.done_above()
+    }
+
     /// Whether a worker has something to do.
     pub fn is_busy(&self) -> bool {
         self.is_busy.contains(&true)

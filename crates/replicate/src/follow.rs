@@ -198,6 +198,7 @@ impl<'p> Follower<'p> {
         let copying = Copying::read(&mut target)?;
         let mut applier =
             Applier::new((self.source, self.target), self.progress, target, position, self.care, copying);
+        self.note_progress(&applier);
         let copier = match applier.copying().is_done() {
             true => None,
             false => Some(Copier::begin(self.workers, self.target, &mut known.connection, &mut applier)?),
@@ -285,6 +286,7 @@ impl<'p> Follower<'p> {
     /// What could not be applied at once was, one by one: others can go at once again, with the next connection.
     fn note_progress(&mut self, applier: &Applier<'_>) {
         self.progress.tables_to_copy.set(applier.copying().tables() as u64);
+        self.progress.done_above.set(applier.done_above() as u64);
         if applier.committed() > 0 {
             self.pause.reset();
             self.care = Care::Usual;

@@ -16,7 +16,7 @@ pub fn listen(at: &Listen, sources: Arc<[Progress]>) -> Result<Listening, Error>
 /// All counts.
 fn text(sources: &[Progress]) -> String {
     type Count<'c> = &'c dyn Fn(&Progress) -> Option<u64>;
-    let counts: [(&str, Kind, &str, Count<'_>); 9] = [
+    let counts: [(&str, Kind, &str, Count<'_>); 10] = [
         ("transactions_total", Kind::Counter, "Transactions of the source that were applied", &|source| {
             Some(source.transactions.get())
         }),
@@ -37,6 +37,9 @@ fn text(sources: &[Progress]) -> String {
         }),
         ("failures_total", Kind::Counter, "How often that ended for what passes", &|source| {
             Some(source.failures.get())
+        }),
+        ("done_above", Kind::Gauge, "Transactions that workers have applied above the position", &|source| {
+            Some(source.done_above.get())
         }),
         ("tables_to_copy", Kind::Gauge, "Tables that are not copied yet", &|source| {
             Some(source.tables_to_copy.get())

@@ -86,6 +86,8 @@ pub struct Progress {
     pub connections: Count,
     /// How often that ended for what passes.
     pub failures: Count,
+    /// Transactions that workers have applied above the position.
+    pub done_above: Count,
     /// Tables that are not copied yet, or in part.
     pub tables_to_copy: Count,
     /// When the last committed transaction was committed at the source, in seconds of Unix time; 0: not known.

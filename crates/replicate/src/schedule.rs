@@ -117,6 +117,7 @@ pub struct Schedule<T> {
     passed: Vec<String>,
     waiting: usize,
     waiting_bytes: usize,
+    done_above: usize,
     keys: HashMap<(u64, u64), u64>,
     tables: HashMap<u64, Touches>,
     /// When `keys` is so long, what is done is taken out of it.
@@ -138,6 +139,7 @@ impl<T> Schedule<T> {
             passed: Vec::new(),
             waiting: 0,
             waiting_bytes: 0,
+            done_above: 0,
             keys: HashMap::new(),
             tables: HashMap::new(),
             longest: Self::SHORTEST,
@@ -153,6 +155,11 @@ impl<T> Schedule<T> {
     /// How much of that the target does not know yet.
     pub fn unrecorded(&self) -> u64 {
         self.mark - self.recorded
+    }
+
+    /// How many transactions are done above the mark.
+    pub fn done_above(&self) -> usize {
+        self.done_above
     }
 
     /// How many transactions there are behind the mark.
@@ -272,6 +279,7 @@ impl<T> Schedule<T> {
         for number in std::mem::take(&mut self.workers[worker].now) {
             let at = self.at(number);
             self.entries[at].state = State::Done;
+            self.done_above += 1;
             if self.order == CommitOrder::Free {
                 let name = self.entries[at].name.clone();
                 self.workers[worker].before.push((number, name));
@@ -282,6 +290,7 @@ impl<T> Schedule<T> {
             let Some(entry) = self.entries.pop_front() else { break };
             self.passed.push(entry.name);
             self.mark += 1;
+            self.done_above -= 1;
             passed.push(entry.passed);
         }
         if self.order == CommitOrder::Kept {

@@ -87,6 +87,8 @@ pub struct Target<'p> {
     above: Above,
     /// Some of it has become part of the position.
     above_has_changed: bool,
+    /// How much of it is noted in the target.
+    done_above: usize,
     longest_packet: usize,
     /// Tables of the source that were looked at, and may be written; of parts of a table the bytes of the column more.
     known: HashMap<Name, Option<u16>>,
@@ -147,6 +149,7 @@ impl<'p> Target<'p> {
             intent: None,
             above: Above::default(),
             above_has_changed: false,
+            done_above: 0,
             longest_packet,
             known: HashMap::new(),
             is_open: false,
@@ -337,6 +340,7 @@ impl<'p> Target<'p> {
         let committed = self.connection.execute("COMMIT");
         committed.map_err(|error| Failure::of_target(&error, || "COMMIT".into()))?;
         self.position = Some(position.to_string());
+        self.done_above = self.above.done.len();
         self.is_open = false;
         Ok(())
     }

@@ -52,9 +52,16 @@ class Cases(FollowingCases):
         self.at(["create database me", "create table me.t (a int primary key)", "insert into me.t values (1)", "insert into me.t values (2)"])
         self.agent.catch_up("m1", self.source)
         self.agent.until(lambda: self.count(at, "behind_seconds", "m1") == 0, "that m1 has all")
+<<<<<<< HEAD
         check(self.count(at, "transactions_total", "m1") == before + 4, get(at)[2])
         check(self.count(at, "state", "m1", state="following") == 1 and self.count(at, "received_bytes_total", "m1") > 100, get(at)[2])
         check(abs(self.count(at, "source_time_seconds", "m1") - time.time()) < 60, get(at)[2])
+=======
+        check(self.count(at, "transactions_total", "m1") == before + 4, self.get(at)[2])
+        check(self.count(at, "done_above", "m1") == 0, self.get(at)[2])
+        check(self.count(at, "state", "m1", state="following") == 1 and self.count(at, "received_bytes_total", "m1") > 100, self.get(at)[2])
+        check(abs(self.count(at, "source_time_seconds", "m1") - time.time()) < 60, self.get(at)[2])
+>>>>>>> c1c6fb2a (37: Metrics tell how many transactions workers have applied above the position)
         status, said = self.agent.command("pause", "m1")
         check(status == 0, said)
         self.agent.until(lambda: self.count(at, "state", "m1", state="paused") == 1, "that m1 is paused")
@@ -74,6 +81,32 @@ class Cases(FollowingCases):
         check(status == 200 and kind.startswith("text/html") and "<script>" in page and "://" not in page, page)
         check((get(at, "/no")[0], get(at, method="POST")[0]) == (404, 405), "other requests are answered")
         check(self.agent.stop() != 0, "a source has stopped, and the end is in order")
+
+    def case_what_is_done_above_the_position_is_counted(self):
+        at = f"127.0.0.1:{free_port()}"
+        for server in (self.source, self.target):
+            self.at(["create database ma", "create table ma.t (a int primary key) engine = innodb"], server=server)
+        self.agent.configure({"ma": self.source_keys(databases='["ma"]', workers=3, commit_order="false")})
+        self.listen(at)
+        self.agent.start()
+        self.agent.wait_for("ma: follows from")
+        holder = self.target.connect(database="ma")
+        with holder.cursor() as cursor:
+            cursor.execute("insert into t values (1)")
+        self.at([f"insert into t values ({number})" for number in range(1, 101)], database="ma")
+        # Those that are in one transaction with the first one wait with it.
+        self.agent.until(lambda: 50 < self.count(at, "done_above", "ma") < 100, "that others are done above it")
+        # What the program before it has left counts too.
+        self.agent.kill()
+        self.agent.forget()
+        self.agent.start()
+        self.agent.wait_for("ma: follows from")
+        done = "select sum(1 + length(done) - length(replace(done, ',', ''))) from teak_replicate.worker where source = 'ma' and done > ''"
+        self.agent.until(lambda: self.count(at, "done_above", "ma") == self.target.query(done, database=None)[0][0] > 50, "that these are counted")
+        holder.close()
+        self.agent.catch_up("ma", self.source)
+        self.agent.until(lambda: self.count(at, "done_above", "ma") == 0, "that none is above")
+        check(self.agent.stop() == 0, "no end in order")
 
     def case_who_asks_badly_holds_nobody_up(self):
         at = os.path.join(self.directory, "metrics.sock")

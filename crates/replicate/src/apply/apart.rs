@@ -142,6 +142,11 @@ impl Applier<'_> {
         self.committed += passed;
     }
 
+    /// How many transactions are done above those that have no gap before them.
+    pub fn done_above(&self) -> usize {
+        self.target.done_above() + self.crew.as_ref().map_or(0, Crew::done_above)
+    }
+
     /// Waits until all that workers have is done, and part of the position.
     pub(super) fn settle(&mut self) -> Result<(), Failure> {
         while self.crew.as_ref().is_some_and(|crew| !crew.has_nothing()) {

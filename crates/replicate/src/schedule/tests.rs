@@ -288,6 +288,9 @@ impl World {
                         assert_eq!(passed.place.position, program.passed as u64);
                         program.passed += 1;
                     }
+                    let is_done = |entry: &&Entry<_>| matches!(entry.state, State::Done);
+                    let done = program.schedule.entries.iter().filter(is_done).count();
+                    assert_eq!(program.schedule.done_above(), done);
                 }
                 if self.order == CommitOrder::Free && random.one_in(4) {
                     (target.position, target.mark) = (program.passed, program.schedule.mark());

@@ -40,6 +40,7 @@ impl Target<'_> {
         ] {
             connection.execute(statement).map_err(of_target)?;
         }
+        self.done_above = above.done.len();
         self.above = above;
         self.read_state()
     }
@@ -68,6 +69,11 @@ impl Target<'_> {
     /// Whether any is.
     pub fn has_above(&self) -> bool {
         !self.above.done.is_empty()
+    }
+
+    /// How many are, as it is committed.
+    pub fn done_above(&self) -> usize {
+        self.done_above
     }
 
     /// With the next commit one that was above the position is part of it.
