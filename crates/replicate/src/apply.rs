@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::sides::LogPlace;
 use crate::status::has_all;
 use crate::steps::{Step, Steps};
-use crate::target::{Place, Target};
+use crate::target::{Fit, Place, Target};
 use crate::touched::Keys;
 use apart::{Gathering, Tending};
 use conflicts::OneRow;
@@ -64,8 +64,8 @@ pub struct Applier<'p> {
     position: Position,
     steps: Steps,
     gathered: Gathered,
-    /// Of tables that are parts, by the numbers that they have in the statement: the bytes of the column more.
-    added: BTreeMap<u64, u16>,
+    /// Of tables whose rows do not come as they are, by the numbers that they have in the statement.
+    fits: BTreeMap<u64, Fit>,
     care: Care,
     /// The transaction that is open at the source.
     gtid: Option<Gtid>,
@@ -119,7 +119,7 @@ impl<'p> Applier<'p> {
             position,
             steps: Steps::default(),
             gathered,
-            added: BTreeMap::new(),
+            fits: BTreeMap::new(),
             care,
             gtid: None,
             is_skipped: false,
@@ -238,13 +238,13 @@ impl<'p> Applier<'p> {
                 if routes.follows_table(table.database.as_bytes(), table.name.as_bytes()) {
                     let here = routes.names_of(&table.database, &table.name);
                     let part = routes.part(&table.database, &table.name);
-                    let fits = self.target.must_fit(table, &here, part);
-                    let added = fits.map_err(|failure| self.named(failure))?;
-                    match added {
-                        Some(bytes) => self.added.insert(table.id, bytes),
-                        None => self.added.remove(&table.id),
+                    let fit = self.target.must_fit(table, &here, part, &self.source.exclusions);
+                    let fit = fit.map_err(|failure| self.named(failure))?;
+                    self.gathered.table(&sent.event.header, sent.body, (&here.0, &here.1), fit.added);
+                    match fit == Fit::default() {
+                        true => self.fits.remove(&table.id),
+                        false => self.fits.insert(table.id, fit),
                     };
-                    self.gathered.table(&sent.event.header, sent.body, (&here.0, &here.1), added);
                 }
                 Ok(())
             }
@@ -319,11 +319,18 @@ impl<'p> Applier<'p> {
     fn rows(&mut self, sent: &Received<'_, '_>, rows: &Rows<'_>) -> Result<(), Failure> {
         let header = &sent.event.header;
         let (routes, table) = (&self.source.routes, &rows.table);
-        let part = routes.part(&table.database, &table.name).zip(self.added.get(&table.id));
-        let widened = part.map(|(part, &bytes)| rows.with_column(bytes, part.value.as_bytes()));
+        let fit = self.fits.get(&table.id);
+        let added = routes.part(&table.database, &table.name).zip(fit.and_then(|fit| fit.added));
+        let widened = added.map(|(part, bytes)| rows.with_column(bytes, part.value.as_bytes()));
         let widened = widened.transpose().map_err(|error| self.stop(error.to_string()))?;
         let rows = widened.as_ref().unwrap_or(rows);
-        if routes.follows_table(table.database.as_bytes(), table.name.as_bytes()) {
+        let left_out = fit.map(|fit| &fit.left_out[..]).filter(|left_out| !left_out.is_empty());
+        let narrowed = left_out.map(|left_out| rows.without_columns(left_out));
+        let narrowed = narrowed.transpose().map_err(|error| self.stop(error.to_string()))?;
+        let rows = narrowed.as_ref().unwrap_or(rows);
+        let is_followed = routes.follows_table(table.database.as_bytes(), table.name.as_bytes());
+        if is_followed && !self.source.exclusions.leaves_out(&table.database, &table.name, rows.change.into())
+        {
             if self.gathering.is_some() {
                 self.touch(&routes.names_of(&table.database, &table.name), rows)?;
             }

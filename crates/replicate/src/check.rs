@@ -3,8 +3,9 @@
 
 use crate::chunk_reader::refusal;
 use crate::configuration::{Configuration, SourcePlan, Start};
-use crate::copy_plan::{self, NO_LOADING};
+use crate::copy_plan::{self, refused_by, NO_LOADING};
 use crate::dump::{family_of, newest};
+use crate::exclusions::{places_in, unique_columns};
 use crate::grants::Grants;
 use crate::part::PartOf;
 use crate::position::Position;
@@ -390,6 +391,12 @@ impl Check<'_> {
                 self.findings.add(line, Wrong, why);
             }
         }
+        let (changes, columns) = plan.exclusions.without_tables(&tables.keys().collect::<Vec<_>>());
+        let lines = [(plan.lines.exclude_changes, changes), (plan.lines.exclude_columns, columns)];
+        for (line, _) in lines.into_iter().filter(|(_, is_for_nobody)| *is_for_nobody) {
+            let why = format!("{name}: no table that is followed is called as one of these says");
+            self.findings.add(line, Wrong, why);
+        }
         for there in plan.routes.renamed_tables().filter(|there| !tables.contains_key(*there)) {
             let why = format!("{name}: rename_tables: there is no table `{}`.`{}`", there.0, there.1);
             self.findings.add(plan.lines.rename_tables, Wrong, why);
@@ -430,9 +437,18 @@ impl Check<'_> {
                     plan.routes.renamed_tables().any(|name| (&name.0, &name.1) == (database, table));
                 self.findings.add(if is_renamed { plan.lines.rename_tables } else { line }, Wrong, why);
             }
+            let left_out = plan.exclusions.columns(database, table);
+            if !left_out.is_empty() {
+                let unique = unique_columns(connection, &(database.clone(), table.clone()))?;
+                if let Err(why) = places_in(there, &unique, &left_out) {
+                    self.findings.add(plan.lines.exclude_columns, Wrong, format!("{shown} {why}"));
+                }
+            }
             let Some(here) = &self.target else { continue };
             let found = match (here.tables.get(&ours), progress) {
-                (None, Progress::ToCopy) => refusal(there).into_iter().collect(),
+                (None, Progress::ToCopy) => {
+                    refusal(there).into_iter().chain(refused_by(plan, database, table)).collect()
+                }
                 (Some(_), Progress::ToCopy) => {
                     vec![format!("is to be copied, and `{}`.`{}` is there already", ours.0, ours.1)]
                 }

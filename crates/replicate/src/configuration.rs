@@ -1,5 +1,6 @@
 //! The configuration file: TOML, whose keys are in docs/replicate.md. What is wrong in it is told with its line.
 
+use crate::exclusions::{ByPattern, Exclusions, Kind};
 use crate::part::TableKeys;
 use crate::routes::{Routes, TablePattern};
 use crate::schedule::CommitOrder;
@@ -60,6 +61,8 @@ pub struct SourcePlan {
     pub server_id: Option<u32>,
     /// Which databases are followed.
     pub routes: Routes,
+    /// What is left out of rows.
+    pub exclusions: Exclusions,
     /// What becomes of rows that do not fit.
     pub on_conflict: OnConflict,
     /// So many connections apply its transactions.
@@ -109,6 +112,10 @@ pub struct SourceLines {
     pub tables: Vec<usize>,
     /// `rename_tables`, or the table.
     pub rename_tables: usize,
+    /// `exclude_changes`, or the table.
+    pub exclude_changes: usize,
+    /// `exclude_columns`, or the table.
+    pub exclude_columns: usize,
 }
 
 /// Where to begin if the target has no position of the source.
@@ -224,6 +231,8 @@ server_keys! {
         tables: Option<Vec<Spanned<String>>>,
         exclude_tables: Option<Vec<Spanned<String>>>,
         rename_tables: Option<Spanned<BTreeMap<String, TableKeys>>>,
+        exclude_changes: Option<Spanned<ByPattern<Kind>>>,
+        exclude_columns: Option<Spanned<ByPattern<String>>>,
     }
 }
 
@@ -377,6 +386,8 @@ fn source(
         patterns,
         tables: keys.tables.iter().flatten().map(|pattern| lines.of(&pattern.span())).collect(),
         rename_tables: keys.rename_tables.as_ref().map_or(lines.of(&at), |names| lines.of(&names.span())),
+        exclude_changes: keys.exclude_changes.as_ref().map_or(lines.of(&at), |those| lines.of(&those.span())),
+        exclude_columns: keys.exclude_columns.as_ref().map_or(lines.of(&at), |those| lines.of(&those.span())),
     };
     let settings = settings.map_err(|why| lines.wrong(at, why))?;
     let server_id = match keys.server_id {
@@ -398,6 +409,13 @@ fn source(
             done.map_err(|why| lines.wrong(renamed.span(), why))?;
         }
     }
+    let mut exclusions = Exclusions::default();
+    if let Some(those) = &keys.exclude_changes {
+        exclusions.exclude_changes(those.get_ref()).map_err(|why| lines.wrong(those.span(), why))?;
+    }
+    if let Some(those) = &keys.exclude_columns {
+        exclusions.exclude_columns(those.get_ref()).map_err(|why| lines.wrong(those.span(), why))?;
+    }
     let on_conflict = keys.on_conflict.unwrap_or_default();
     let workers = workers(keys.workers.as_ref(), lines)?.or(of_all.workers).unwrap_or(1);
     let commit_order = match keys.commit_order.or(of_all.keeps_order) {
@@ -410,6 +428,7 @@ fn source(
         start,
         server_id,
         routes,
+        exclusions,
         on_conflict,
         workers,
         commit_order,

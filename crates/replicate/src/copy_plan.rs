@@ -148,7 +148,7 @@ pub fn define(
                 "source: `{database}`.`{table}` {why}: load it, and begin behind that"
             )));
         }
-        if let Some(why) = refusal(found) {
+        if let Some(why) = refusal(found).or_else(|| refused_by(plan, database, table)) {
             return Err(usage(format!("source: `{database}`.`{table}` {why}")));
         }
     }
@@ -183,6 +183,12 @@ pub fn define(
         make(target, source, plan, (&there.0, &here.0), text)?;
     }
     Ok(position)
+}
+
+/// Why a table is not copied for what is left out of it.
+pub fn refused_by(plan: &SourcePlan, database: &str, table: &str) -> Option<String> {
+    let why = "is followed in part (exclude_changes, exclude_columns), which is not copied yet: load it, and begin behind that";
+    plan.exclusions.concern(database, table).then(|| why.into())
 }
 
 /// Makes a table, and its database if that is missing.

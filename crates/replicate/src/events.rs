@@ -467,6 +467,34 @@ mod tests {
     }
 
     #[test]
+    fn columns_that_are_left_out_are_in_no_image() {
+        // The second column of every other row is NULL.
+        let null = |number: u32| [&[0xfe][..], &number.to_le_bytes()].concat();
+        let all = [image(1, 3), null(2), image(3, 300), null(4)].concat();
+        for kind in [WRITE_ROWS_V1, UPDATE_ROWS_V1, DELETE_ROWS_V1] {
+            for (left_out, numbers, blobs) in [(vec![1], 10, 0), (vec![0], 0, 2), (vec![], 10, 2)] {
+                let (mut found, mut texts) = (0, 0);
+                with_rows(kind, &all, &mut |_, rows| {
+                    let narrowed = rows.without_columns(&left_out).unwrap();
+                    for row in &narrowed {
+                        let row = row.unwrap();
+                        for image in row.old.iter().chain(&row.new) {
+                            for &at in &left_out {
+                                assert_eq!(image.0[at], None);
+                            }
+                            if let Some(Value::Integer(number)) = &image.0[0] {
+                                found += number.signed();
+                            }
+                            texts += u32::from(matches!(&image.0[1], Some(Value::Bytes(_))));
+                        }
+                    }
+                });
+                assert_eq!((found, texts), (numbers, blobs), "{kind} {left_out:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_column_more_is_in_all_images() {
         let all: Vec<u8> = (1..=4).flat_map(|number| image(number, 3)).collect();
         for (kind, bytes) in [(WRITE_ROWS_V1, 20), (UPDATE_ROWS_V1, 300), (DELETE_ROWS_V1, 255)] {

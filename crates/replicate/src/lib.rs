@@ -14,6 +14,7 @@
 //! | module | is about |
 //! |---|---|
 //! | `configuration`, `routes`, `part` | what is to be done; what is followed, and where to; tables that are one |
+//! | `exclusions` | what is left out of rows |
 //! | `requirements`, `claims` | what servers must be; no table is of two sources |
 //! | `tables`, `grants` | what servers tell of tables and accounts |
 //! | `dump` | logs as a server sends them, which `teak binlog` reads too |
@@ -56,6 +57,7 @@ mod copying;
 mod crew;
 mod dump;
 mod events;
+mod exclusions;
 mod failure;
 mod follow;
 mod grants;

@@ -14,6 +14,7 @@ use crate::claims::Claims;
 use crate::configuration::{SourcePlan, TargetPlan};
 use crate::control::{self, Wish};
 use crate::events;
+use crate::exclusions::Exclusions;
 use crate::failure::Failure;
 use crate::part::PartOf;
 use crate::requirements;
@@ -69,6 +70,15 @@ pub struct Place {
     pub time: u32,
 }
 
+/// How rows of a table of the source become rows of one of the target.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fit {
+    /// Of a part of a table: how many bytes the column more has at most.
+    pub added: Option<u16>,
+    /// The places of columns of which no values come.
+    pub left_out: Vec<usize>,
+}
+
 /// A connection to the target, for one source.
 pub struct Target<'p> {
     connection: Connection,
@@ -90,8 +100,8 @@ pub struct Target<'p> {
     /// How much of it is noted in the target.
     done_above: usize,
     longest_packet: usize,
-    /// Tables of the source that were looked at, and may be written; of parts of a table the bytes of the column more.
-    known: HashMap<Name, Option<u16>>,
+    /// Tables of the source that were looked at, and may be written.
+    known: HashMap<Name, Fit>,
     is_open: bool,
     /// Statements that were not sent yet.
     waiting: Vec<Vec<u8>>,
@@ -391,20 +401,21 @@ impl<'p> Target<'p> {
     }
 
     /// Fails unless rows of a table can be applied: it is there, takes part in transactions, and has as many columns as
-    /// at the source. `here` are its names in the target. Of a part: how many bytes the column more has at most.
+    /// at the source. `here` are its names in the target.
     pub fn must_fit(
         &mut self,
         table: &Table,
         here: &Name,
         part: Option<&PartOf>,
-    ) -> Result<Option<u16>, Failure> {
+        exclusions: &Exclusions,
+    ) -> Result<Fit, Failure> {
         let name = (table.database.clone(), table.name.clone());
-        if let Some(&bytes) = self.known.get(&name) {
-            return Ok(bytes);
+        if let Some(fit) = self.known.get(&name) {
+            return Ok(fit.clone());
         }
         let columns = self.must_have_transactions(&here.0, &here.1)?;
         let theirs = table.columns.len();
-        let bytes = match part {
+        let added = match part {
             None => None,
             Some(part) => Some(part.bytes_in(&mut self.connection, &here.0, &here.1)?),
         };
@@ -417,8 +428,10 @@ impl<'p> Target<'p> {
             return Err(Failure::Final(why, Status::Damage));
         }
         self.claims.claim(&self.source, &name, here, part)?;
-        self.known.insert(name, bytes);
-        Ok(bytes)
+        let left_out = exclusions.places(&mut self.connection, (&name.0, &name.1), here)?;
+        let fit = Fit { added, left_out };
+        self.known.insert(name, fit.clone());
+        Ok(fit)
     }
 
     /// How many columns a table has: as it shows them, and with those that the server hides.

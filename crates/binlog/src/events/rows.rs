@@ -347,6 +347,49 @@ impl Rows<'_> {
         })
     }
 
+    /// The same without what images have of some columns, which are counted from 0 on.
+    pub fn without_columns(&self, left_out: &[usize]) -> Result<Rows<'static>, Error> {
+        if self.partial_json {
+            return Err(self.table_error(Problem::invalid("columns left out, beside partial JSON")));
+        }
+        let narrowed = |columns: &[u8]| {
+            let mut columns = columns.to_vec();
+            for &at in left_out {
+                if let Some(byte) = columns.get_mut(at / 8) {
+                    *byte &= !(1 << (at % 8));
+                }
+            }
+            Cow::Owned(columns)
+        };
+        let (mut images, mut each) = (Vec::new(), self.iter());
+        while !each.left.is_empty() {
+            let before = each.left.len();
+            if self.change != Change::Write {
+                each.keep(false, left_out, &mut images)?;
+            }
+            if self.change != Change::Delete {
+                each.keep(true, left_out, &mut images)?;
+            }
+            if each.left.len() == before {
+                return Err(self.table_error(Problem::invalid("rows of no bytes, and bytes behind them")));
+            }
+        }
+        Ok(Rows {
+            change: self.change,
+            table: Arc::clone(&self.table),
+            flags: self.flags & !Self::COMPLETE_ROWS,
+            partition: self.partition,
+            ndb: None,
+            was_compressed: self.was_compressed,
+            partial_json: false,
+            old_columns: narrowed(&self.old_columns),
+            new_columns: narrowed(&self.new_columns),
+            images: Cow::Owned(images),
+            place: self.place.clone(),
+            limits: self.limits,
+        })
+    }
+
     /// The same on its own, for who keeps it longer than the event's bytes.
     pub fn into_owned(self) -> Rows<'static> {
         Rows {
@@ -453,6 +496,37 @@ impl<'r> RowIterator<'r> {
             }
         }
         Ok(Image(image))
+    }
+
+    /// Appends the next image without some columns.
+    fn keep(&mut self, is_new: bool, left_out: &[usize], images: &mut Vec<u8>) -> Result<(), Error> {
+        let rows = self.rows;
+        let (columns, present) = match is_new {
+            true => (Bitmap(&rows.new_columns), self.new),
+            false => (Bitmap(&rows.old_columns), self.old),
+        };
+        let nulls = self.left.take(bytes_of_bits(present), "the NULLs of a row").map(Bitmap);
+        let nulls = nulls.map_err(|problem| rows.table_error(problem))?;
+        let (mut kept_nulls, mut kept_values, mut kept) = (Vec::new(), Vec::new(), 0);
+        let here = rows.table.columns.iter().enumerate().filter(|(at, _)| columns.has(*at));
+        for (in_image, (at, column)) in here.enumerate() {
+            let is_null = nulls.has(in_image);
+            let before = self.left.0;
+            if !is_null {
+                let value = values::read(&mut self.left, column, Extent::Whole, &rows.limits);
+                value.map_err(|problem| rows.error(at, problem))?;
+            }
+            if left_out.contains(&at) {
+                continue;
+            }
+            kept_nulls.resize(bytes_of_bits(kept + 1), 0);
+            kept_nulls[kept / 8] |= u8::from(is_null) << (kept % 8);
+            kept += 1;
+            kept_values.extend_from_slice(&before[..before.len() - self.left.len()]);
+        }
+        images.extend_from_slice(&kept_nulls);
+        images.extend_from_slice(&kept_values);
+        Ok(())
     }
 
     /// Which of the table's JSON columns have only what changed.

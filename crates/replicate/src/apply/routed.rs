@@ -1,6 +1,7 @@
 //! Whether a statement that changes definitions is about what is followed.
 
 use super::Applier;
+use crate::exclusions::Kind;
 use crate::failure::Failure;
 use crate::statement::{Definition, Object};
 use crate::steps;
@@ -44,12 +45,21 @@ impl Applier<'_> {
         if definition.has_body && !self.copying.is_done() {
             return Ok(false);
         }
-        let drops = Tokens::new(&query.statement, steps::dialect_of(query)).next();
-        let drops = drops.is_some_and(|token| token.is("DROP"));
+        let mut tokens = Tokens::new(&query.statement, steps::dialect_of(query));
+        let mut first = tokens.next();
+        if first.as_ref().is_some_and(|token| token.is("SET")) && tokens.any(|token| token.is("FOR")) {
+            first = tokens.next();
+        }
+        let drops = first.as_ref().is_some_and(|token| token.is("DROP"));
+        let empties = first.is_some_and(|token| token.is("TRUNCATE"));
         for object in &definition.objects {
             let [database, name] =
                 [&of(object), &object.name].map(|text| String::from_utf8_lossy(text).into_owned());
             if is_table(object) {
+                if empties && self.source.exclusions.leaves_out(&database, &name, Kind::Truncate) {
+                    self.say(&format!("{}: TRUNCATE of `{database}`.`{name}` is left out", self.gtid()));
+                    return Ok(false);
+                }
                 if routes.part(&database, &name).is_some() {
                     let why =
                         "a statement about a table that is one with others here: change that, and skip it";

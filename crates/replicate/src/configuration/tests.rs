@@ -121,6 +121,18 @@ fn what_is_wrong_is_told_with_its_line() {
             "r.toml:17: rename_tables: a table of wiki1 would be x.t as well",
         ),
         (
+            format!("{TARGET}{SOURCE}{now}exclude_changes = {{ \"a.t\" = [\"insert\"], \"t\" = [\"delete\"] }}\n"),
+            "r.toml:10: t is not database.table",
+        ),
+        (
+            format!("{TARGET}{SOURCE}{now}exclude_changes = {{ \"a.t\" = [\"replace\"] }}\n"),
+            "r.toml:10: unknown variant `replace`, expected one of `insert`, `update`, `delete`, `truncate`",
+        ),
+        (
+            format!("{TARGET}{SOURCE}{now}exclude_columns = {{ \"a\" = [\"b\"] }}\n"),
+            "r.toml:10: a is not database.table",
+        ),
+        (
             format!("{TARGET}{SOURCE}{now}on_conflict = \"ignore\"\n"),
             "r.toml:10: unknown variant `ignore`, expected one of `stop`, `skip`, `overwrite`",
         ),
