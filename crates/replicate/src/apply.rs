@@ -166,6 +166,11 @@ impl<'p> Applier<'p> {
         Ok(())
     }
 
+    /// Transactions of the source that are whole may be not applied yet.
+    pub fn has_begun(&self) -> bool {
+        self.joined > 0 || self.crew.as_ref().is_some_and(|crew| !crew.has_nothing())
+    }
+
     /// Nothing more has come: what was joined is committed, unless a transaction is open at the source.
     pub fn nothing_waits(&mut self) -> Result<(), Failure> {
         self.tend(Tending::AllCame)?;
@@ -495,9 +500,7 @@ impl<'p> Applier<'p> {
     fn named(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Final(why, status) => Failure::Final(format!("{}: {why}", self.gtid()), status),
-            Failure::Unclear(why) => {
-                Failure::Final(format!("{}: target: {why}", self.gtid()), Status::Server)
-            }
+            Failure::Unclear(why) => Failure::Final(format!("{}: {why}", self.gtid()), Status::Server),
             passing => passing,
         }
     }

@@ -41,7 +41,7 @@ impl Failure {
     pub fn of_several(error: &Error) -> Failure {
         match Failure::of_target(error, String::new) {
             Failure::Final(..) if matches!(error, Error::Server { .. }) => {
-                Failure::Unclear(error.to_string())
+                Failure::Unclear(format!("target: {error}"))
             }
             other => other,
         }

@@ -95,10 +95,10 @@ impl<'p> Follower<'p> {
                 }
                 // What failed is rolled back, and comes again, one by one.
                 Err(Failure::Unclear(why)) if self.care == Care::Usual => {
-                    self.say_once(&format!("target: {why}; looking which transaction it is"));
+                    self.say_once(&format!("{why}; looking which transaction it is"));
                     self.care = Care::Each;
                 }
-                Err(Failure::Unclear(why)) => return Err((format!("target: {why}"), Status::Server)),
+                Err(Failure::Unclear(why)) => return Err((why, Status::Server)),
                 Err(Failure::Final(why, status)) => return Err((why, status)),
                 Err(Failure::Asked) => (),
             }
@@ -259,7 +259,7 @@ impl<'p> Follower<'p> {
                 }
                 Err(error) => {
                     let Some(next) = self.log_behind(&error, dump.file(), applier, other)? else {
-                        return Err(self.not_there(error, other));
+                        return Err(behind_what_has_begun(applier, self.not_there(error, other)));
                     };
                     *dump = self.dump(Beginning::File(next))?;
                     continue;
@@ -276,7 +276,8 @@ impl<'p> Follower<'p> {
             if let Some(copy) = copier.as_mut().filter(|_| steps::defines(&sent.event)) {
                 copy.make_way(applier)?;
             }
-            applier.sent(&event, &mut log.decoder)?;
+            let sent = applier.sent(&event, &mut log.decoder);
+            sent.map_err(|failure| behind_what_has_begun(applier, failure))?;
             self.note_progress(applier);
             heard = Instant::now();
         }
@@ -418,6 +419,18 @@ impl<'p> Follower<'p> {
             ),
             Status::Server,
         )
+    }
+}
+
+/// What does not pass, in the log, stops the source when all before it is applied: one by one, if several
+/// transactions were begun together.
+fn behind_what_has_begun(applier: &mut Applier<'_>, failure: Failure) -> Failure {
+    match failure {
+        // Not what somebody has done to the position.
+        Failure::Final(why, status) if status != Status::Other && applier.has_begun() => {
+            applier.end_in_order().err().unwrap_or(Failure::Unclear(why))
+        }
+        other => other,
     }
 }
 

@@ -18,7 +18,7 @@ from kit.cases import Failure, check
 from kit.columns import COLUMNS
 from kit.options import seed
 
-USAGE = 2
+USAGE, DAMAGE = 2, 3
 CONFLICTS = (1020, 1062, 1205, 1213, 1451, 1452, 1146, 1054, 1412)
 SEVERAL = 6
 MANY_ROWS = 20000
@@ -397,6 +397,25 @@ class Cases(FollowingCases):
         name = self.follow(start='"copy"', databases='["cl"]')
         self.copied(name)
         self.same(name, "cl")
+        check(self.agent.stop() == 0, "no end in order")
+
+    def case_a_range_that_is_not_what_the_source_has_stops_the_copy(self):
+        self.at(["create database cd", "use cd", "create table cd.t (a int primary key, b int)", "insert into cd.t select seq, seq from seq_1_to_1000"])
+        name = f"s{self.names + 1}"
+        holder = self.source.connect(database="cd")
+        with holder.cursor() as cursor:
+            # It is made in the target meanwhile, and not read.
+            cursor.execute("lock tables t write")
+            self.follow(start='"copy"', databases='["cd"]')
+            self.at(["create trigger cd.other before insert on cd.t for each row set new.b = if(new.a = 7, 8, new.b)"], server=self.target)
+        holder.close()
+        self.stops(DAMAGE, f"{name}: stopped:", "copy of `cd`.`t`: 1000 rows at the source are", "in the target, or others")
+        check(self.target.query("select count(*) from cd.t", database=None) == ((0,),), "rows of the range are there")
+        self.at(["drop trigger cd.other"], server=self.target)
+        self.agent.forget()
+        self.agent.start()
+        self.copied(name)
+        self.same(name, "cd")
         check(self.agent.stop() == 0, "no end in order")
 
     def case_what_cannot_be_copied_is_told(self):

@@ -9,6 +9,9 @@ import random
 import subprocess
 import sys
 import threading
+import time
+
+import pymysql
 
 from kit.agent import FollowingCases, expect_same, run_cases
 from kit.cases import check
@@ -53,6 +56,31 @@ class Cases(FollowingCases):
         """The first line of the configuration that has it."""
         with open(self.agent.config, encoding="utf-8") as config:
             return next(number for number, line in enumerate(config, 1) if text in line)
+
+    def case_a_target_without_room_for_connections_is_waited_for(self):
+        name = self.follow()
+        self.at(["create database room", "create table room.t (a int)"])
+        self.agent.catch_up(name, self.source)
+        self.agent.kill()
+        before = self.target.query("select @@max_connections", database=None)[0][0]
+        self.at(["set global max_connections = 10"], server=self.target)
+        held = []
+        try:
+            while True:
+                held.append(self.target.connect(database=None))
+        except pymysql.err.OperationalError as error:
+            check(error.args[0] == 1040, f"{error}")
+        self.agent.forget()
+        self.agent.start()
+        self.agent.wait_for("target: ERROR 1040")
+        self.at(["insert into room.t values (1)"])
+        time.sleep(1)
+        check(self.agent.says().count("trying again") == 1, self.agent.says())
+        held.pop().query(f"set global max_connections = {before}")
+        for one in held:
+            one.close()
+        self.agent.catch_up(name, self.source)
+        check(self.agent.stop() == 0, "no end in order")
 
     def case_a_configuration_is_checked(self):
         self.agent.configure({"ck": self.source_keys(colour=1)})
