@@ -243,7 +243,7 @@ impl<'p> Applier<'p> {
                 if routes.follows_table(table.database.as_bytes(), table.name.as_bytes()) {
                     let here = routes.names_of(&table.database, &table.name);
                     let part = routes.part(&table.database, &table.name);
-                    let fit = self.target.must_fit(table, &here, part, &self.source.exclusions);
+                    let fit = self.target.must_fit(table, &here, part, self.source);
                     let fit = fit.map_err(|failure| self.named(failure))?;
                     self.gathered.table(&sent.event.header, sent.body, (&here.0, &here.1), fit.added);
                     match fit == Fit::default() {

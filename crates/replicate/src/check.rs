@@ -7,6 +7,7 @@ use crate::copy_plan::{self, refused_by, NO_LOADING};
 use crate::dump::{family_of, newest};
 use crate::exclusions::{places_in, unique_columns};
 use crate::grants::Grants;
+use crate::own_columns;
 use crate::part::PartOf;
 use crate::position::Position;
 use crate::requirements;
@@ -391,8 +392,12 @@ impl Check<'_> {
                 self.findings.add(line, Wrong, why);
             }
         }
-        let (changes, columns) = plan.exclusions.without_tables(&tables.keys().collect::<Vec<_>>());
-        let lines = [(plan.lines.exclude_changes, changes), (plan.lines.exclude_columns, columns)];
+        let names: Vec<&Name> = tables.keys().collect();
+        let (changes, columns) = plan.exclusions.without_tables(&names);
+        let own = plan.own_columns.has_none_of(&names);
+        let lines = &plan.lines;
+        let lines =
+            [(lines.exclude_changes, changes), (lines.exclude_columns, columns), (lines.own_columns, own)];
         for (line, _) in lines.into_iter().filter(|(_, is_for_nobody)| *is_for_nobody) {
             let why = format!("{name}: no table that is followed is called as one of these says");
             self.findings.add(line, Wrong, why);
@@ -453,11 +458,17 @@ impl Check<'_> {
                     vec![format!("is to be copied, and `{}`.`{}` is there already", ours.0, ours.1)]
                 }
                 (None, _) => vec![format!("is not in the target, as `{}`.`{}`", ours.0, ours.1)],
-                (Some(table), _) => match part.map(|part| (part, part.without(table))) {
-                    None => differences(there, table, &here.engines),
-                    Some((_, Some(rest))) => differences(there, &rest, &here.engines),
-                    Some((part, None)) => vec![format!("has no last column {} in the target", part.column)],
-                },
+                (Some(found), _) => {
+                    let own = plan.own_columns.of(database, table);
+                    let rest = match part {
+                        None => own_columns::without(own, found).ok_or(own.join(", ")),
+                        Some(part) => part.without(found).ok_or(part.column.clone()),
+                    };
+                    match rest {
+                        Ok(rest) => differences(there, &rest, &here.engines),
+                        Err(columns) => vec![format!("has not {columns} last in the target")],
+                    }
+                }
             };
             for why in found {
                 self.findings.add(line, progress.weight(), format!("{shown} {why}"));

@@ -1,6 +1,7 @@
 //! The configuration file: TOML, whose keys are in docs/replicate.md. What is wrong in it is told with its line.
 
 use crate::exclusions::{ByPattern, Exclusions, Kind};
+use crate::own_columns::OwnColumns;
 use crate::part::TableKeys;
 use crate::routes::{Routes, TablePattern};
 use crate::schedule::CommitOrder;
@@ -63,6 +64,8 @@ pub struct SourcePlan {
     pub routes: Routes,
     /// What is left out of rows.
     pub exclusions: Exclusions,
+    /// Columns that only the target has.
+    pub own_columns: OwnColumns,
     /// What becomes of rows that do not fit.
     pub on_conflict: OnConflict,
     /// So many connections apply its transactions.
@@ -116,6 +119,8 @@ pub struct SourceLines {
     pub exclude_changes: usize,
     /// `exclude_columns`, or the table.
     pub exclude_columns: usize,
+    /// `own_columns`, or the table.
+    pub own_columns: usize,
 }
 
 /// Where to begin if the target has no position of the source.
@@ -233,6 +238,7 @@ server_keys! {
         rename_tables: Option<Spanned<BTreeMap<String, TableKeys>>>,
         exclude_changes: Option<Spanned<ByPattern<Kind>>>,
         exclude_columns: Option<Spanned<ByPattern<String>>>,
+        own_columns: Option<Spanned<ByPattern<String>>>,
     }
 }
 
@@ -388,6 +394,7 @@ fn source(
         rename_tables: keys.rename_tables.as_ref().map_or(lines.of(&at), |names| lines.of(&names.span())),
         exclude_changes: keys.exclude_changes.as_ref().map_or(lines.of(&at), |those| lines.of(&those.span())),
         exclude_columns: keys.exclude_columns.as_ref().map_or(lines.of(&at), |those| lines.of(&those.span())),
+        own_columns: keys.own_columns.as_ref().map_or(lines.of(&at), |those| lines.of(&those.span())),
     };
     let settings = settings.map_err(|why| lines.wrong(at, why))?;
     let server_id = match keys.server_id {
@@ -416,6 +423,11 @@ fn source(
     if let Some(those) = &keys.exclude_columns {
         exclusions.exclude_columns(those.get_ref()).map_err(|why| lines.wrong(those.span(), why))?;
     }
+    let own_columns = keys
+        .own_columns
+        .as_ref()
+        .map(|those| OwnColumns::new(those.get_ref()).map_err(|why| lines.wrong(those.span(), why)));
+    let own_columns = own_columns.transpose()?.unwrap_or_default();
     let on_conflict = keys.on_conflict.unwrap_or_default();
     let workers = workers(keys.workers.as_ref(), lines)?.or(of_all.workers).unwrap_or(1);
     let commit_order = match keys.commit_order.or(of_all.keeps_order) {
@@ -429,6 +441,7 @@ fn source(
         server_id,
         routes,
         exclusions,
+        own_columns,
         on_conflict,
         workers,
         commit_order,

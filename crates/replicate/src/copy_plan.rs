@@ -187,8 +187,10 @@ pub fn define(
 
 /// Why a table is not copied for what is left out of it.
 pub fn refused_by(plan: &SourcePlan, database: &str, table: &str) -> Option<String> {
-    let why = "is followed in part (exclude_changes, exclude_columns), which is not copied yet: load it, and begin behind that";
-    plan.exclusions.concern(database, table).then(|| why.into())
+    let differs =
+        plan.exclusions.concern(database, table) || !plan.own_columns.of(database, table).is_empty();
+    let why = "is not as here (exclude_changes, exclude_columns, own_columns), which is not copied yet: load it, and begin behind that";
+    differs.then(|| why.into())
 }
 
 /// Makes a table, and its database if that is missing.

@@ -121,7 +121,8 @@ impl From<Change> for Kind {
     }
 }
 
-fn of_tables<T: Clone>(all: &ByPattern<T>) -> Result<Vec<(TablePattern, Vec<T>)>, String> {
+/// What is said of tables, with their patterns; the one that is none is the error.
+pub fn of_tables<T: Clone>(all: &ByPattern<T>) -> Result<Vec<(TablePattern, Vec<T>)>, String> {
     let one = |(text, those): (&String, &Vec<T>)| {
         let pattern = TablePattern::parse(text).ok_or_else(|| format!("{text} is not database.table"))?;
         Ok((pattern, those.clone()))

@@ -14,7 +14,7 @@
 //! | module | is about |
 //! |---|---|
 //! | `configuration`, `routes`, `part` | what is to be done; what is followed, and where to; tables that are one |
-//! | `exclusions` | what is left out of rows |
+//! | `exclusions`, `own_columns` | what is left out of rows; columns that only the target has |
 //! | `requirements`, `claims` | what servers must be; no table is of two sources |
 //! | `tables`, `grants` | what servers tell of tables and accounts |
 //! | `dump` | logs as a server sends them, which `teak binlog` reads too |
@@ -64,6 +64,7 @@ mod grants;
 mod keys;
 mod links;
 mod metrics;
+mod own_columns;
 mod part;
 mod position;
 mod progress;

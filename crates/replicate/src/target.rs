@@ -14,8 +14,8 @@ use crate::claims::Claims;
 use crate::configuration::{SourcePlan, TargetPlan};
 use crate::control::{self, Wish};
 use crate::events;
-use crate::exclusions::Exclusions;
 use crate::failure::Failure;
+use crate::own_columns;
 use crate::part::PartOf;
 use crate::requirements;
 use crate::routes::Name;
@@ -407,7 +407,7 @@ impl<'p> Target<'p> {
         table: &Table,
         here: &Name,
         part: Option<&PartOf>,
-        exclusions: &Exclusions,
+        plan: &SourcePlan,
     ) -> Result<Fit, Failure> {
         let name = (table.database.clone(), table.name.clone());
         if let Some(fit) = self.known.get(&name) {
@@ -419,16 +419,22 @@ impl<'p> Target<'p> {
             None => None,
             Some(part) => Some(part.bytes_in(&mut self.connection, &here.0, &here.1)?),
         };
+        let own = plan.own_columns.of(&name.0, &name.1);
         // What a server hides is behind that column.
-        let is_whole = part.is_none() && columns.contains(&theirs);
-        if !is_whole && (part.is_none() || columns[0] != theirs + 1) {
+        let is_whole = part.is_none() && own.is_empty() && columns.contains(&theirs);
+        let more = own.len() + usize::from(part.is_some());
+        let is_wider = more > 0 && columns[0] == theirs + more;
+        if !is_whole && !is_wider {
             let ours = columns[0];
             let why =
                 format!("`{}`.`{}` has {theirs} columns at the source, and {ours} here", here.0, here.1);
             return Err(Failure::Final(why, Status::Damage));
         }
         self.claims.claim(&self.source, &name, here, part)?;
-        let left_out = exclusions.places(&mut self.connection, (&name.0, &name.1), here)?;
+        if !own.is_empty() {
+            own_columns::must_be_last(&mut self.connection, own, here)?;
+        }
+        let left_out = plan.exclusions.places(&mut self.connection, (&name.0, &name.1), here)?;
         let fit = Fit { added, left_out };
         self.known.insert(name, fit.clone());
         Ok(fit)

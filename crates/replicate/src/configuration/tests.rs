@@ -121,18 +121,6 @@ fn what_is_wrong_is_told_with_its_line() {
             "r.toml:17: rename_tables: a table of wiki1 would be x.t as well",
         ),
         (
-            format!("{TARGET}{SOURCE}{now}exclude_changes = {{ \"a.t\" = [\"insert\"], \"t\" = [\"delete\"] }}\n"),
-            "r.toml:10: t is not database.table",
-        ),
-        (
-            format!("{TARGET}{SOURCE}{now}exclude_changes = {{ \"a.t\" = [\"replace\"] }}\n"),
-            "r.toml:10: unknown variant `replace`, expected one of `insert`, `update`, `delete`, `truncate`",
-        ),
-        (
-            format!("{TARGET}{SOURCE}{now}exclude_columns = {{ \"a\" = [\"b\"] }}\n"),
-            "r.toml:10: a is not database.table",
-        ),
-        (
             format!("{TARGET}{SOURCE}{now}on_conflict = \"ignore\"\n"),
             "r.toml:10: unknown variant `ignore`, expected one of `stop`, `skip`, `overwrite`",
         ),
@@ -158,6 +146,34 @@ fn what_is_wrong_is_told_with_its_line() {
         (TARGET.to_string(), "r.toml:1: there is no [[source]]"),
         (format!("{TARGET}{}{now}", SOURCE.replace("wiki1", "wiki 1")), "r.toml:5: a name has letters"),
         ("[target\n".to_string(), "r.toml:1: "),
+    ] {
+        let error = read(&text).unwrap_err();
+        assert!(error.starts_with(wanted), "{error}\n{wanted}");
+    }
+}
+
+#[test]
+fn what_is_said_of_tables_has_their_databases() {
+    let now = "start = \"now\"\n";
+    for (text, wanted) in [
+        (
+            format!(
+                "{TARGET}{SOURCE}{now}exclude_changes = {{ \"a.t\" = [\"insert\"], \"t\" = [\"delete\"] }}\n"
+            ),
+            "r.toml:10: t is not database.table",
+        ),
+        (
+            format!("{TARGET}{SOURCE}{now}exclude_changes = {{ \"a.t\" = [\"replace\"] }}\n"),
+            "r.toml:10: unknown variant `replace`, expected one of `insert`, `update`, `delete`, `truncate`",
+        ),
+        (
+            format!("{TARGET}{SOURCE}{now}own_columns = {{ \"t\" = [\"b\"] }}\n"),
+            "r.toml:10: t is not database.table",
+        ),
+        (
+            format!("{TARGET}{SOURCE}{now}exclude_columns = {{ \"a\" = [\"b\"] }}\n"),
+            "r.toml:10: a is not database.table",
+        ),
     ] {
         let error = read(&text).unwrap_err();
         assert!(error.starts_with(wanted), "{error}\n{wanted}");
