@@ -48,7 +48,7 @@ impl ChunkWriter {
         let of_target = |error: Error| Failure::of_target(&error, || "the beginning of a copy".into());
         let mut connection = connect().map_err(of_target)?;
         for lock in locks {
-            // Who has it is of a former copy, as the lock of the source is held: what it has begun is not committed.
+            // Who has it is of a former copy, as the lock of the source is held: nobody else sends him anything.
             let lock = lock_of_copy(source, lock);
             if !take_over_lock(&mut connection, &lock).map_err(of_target)? {
                 let why = "target: what a former copy of this source began, such as keys, has not ended yet";

@@ -531,9 +531,9 @@ pub fn take_lock(connection: &mut Connection, lock: &str, gone_seconds: u64) -> 
     Ok(end_holder(connection, lock, &is_gone)? && take_free_lock(connection, lock)?)
 }
 
-/// Takes a lock by name from whoever has it; only who changes definitions with it is waited for, for a while.
+/// Takes a lock by name from who has it and waits for somebody; what he carries out is waited for, for a while.
 pub fn take_over_lock(connection: &mut Connection, lock: &str) -> Result<bool, Error> {
-    end_holder(connection, lock, "INFO IS NULL OR INFO NOT LIKE 'ALTER %'")?;
+    end_holder(connection, lock, WAITS)?;
     take_free_lock(connection, lock)
 }
 
