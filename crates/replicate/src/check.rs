@@ -466,7 +466,7 @@ impl Check<'_> {
                     };
                     match rest {
                         Ok(rest) => differences(there, &rest, &here.engines),
-                        Err(columns) => vec![format!("has not {columns} last in the target")],
+                        Err(columns) => vec![format!("has no last column {columns} in the target")],
                     }
                 }
             };

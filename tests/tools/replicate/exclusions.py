@@ -134,7 +134,7 @@ class Cases(FollowingCases):
         for keys, words in (({"exclude_changes": '{ "xn.nobody" = ["delete"] }'}, "no table that is followed is called as one of these says"),
                             ({"exclude_columns": '{ "xn.nobody" = ["b"] }'}, "no table that is followed is called as one of these says"),
                             ({"own_columns": '{ "xn.nobody" = ["b"] }'}, "no table that is followed is called as one of these says"),
-                            ({"own_columns": '{ "xn.t" = ["c"] }'}, "has not c last in the target"), ({"own_columns": '{ "xn.t" = ["b"] }'}, "has 2 columns at the source, and 1"),
+                            ({"own_columns": '{ "xn.t" = ["c"] }'}, "has no last column c in the target"), ({"own_columns": '{ "xn.t" = ["b"] }'}, "has 2 columns at the source, and 1"),
                             ({"exclude_columns": '{ "xn.t" = ["a"] }'}, "has `a` in a unique key"), ({"exclude_changes": '{ "xn.t" = ["deletes"] }'}, "unknown variant `deletes`"),
                             ({"exclude_changes": '{ "t" = ["delete"] }'}, "t is not database.table"), ({"exclude_columns": '{ "xn.t" = ["b"] }', "start": '"copy"'}, "is not as here")):
             self.agent.configure({"xn": {**self.source_keys(databases='["xn"]'), **keys}})
