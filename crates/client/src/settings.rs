@@ -157,7 +157,7 @@ impl Settings {
     }
 
     /// The same, of which nothing but an answer in time is taken.
-    pub(super) fn log_in(&self) -> Result<Connection, Error> {
+    fn log_in(&self) -> Result<Connection, Error> {
         let mut packets = Packets::new(self.dial()?);
         if let Some(patience) = self.patience {
             packets.set_timeouts(patience)?;

@@ -12,6 +12,9 @@ use super::Error;
 use std::io;
 use std::time::Duration;
 
+/// Who looks waits for a third of the patience, and for this at least: of a machine that is gone nothing comes.
+const LEAST_PATIENCE: Duration = Duration::from_secs(2);
+
 /// What servers say of a connection over which they are sending, or waiting for, something: MariaDB, MySQL.
 const ON_THE_WIRE: [&str; 4] =
     ["Writing to net", "Reading from net", "Sending to client", "Receiving from client"];
@@ -64,7 +67,7 @@ fn must_be_at_work(settings: &Settings, id: &str, patience: Duration, is_stuck: 
         error: io::Error::new(io::ErrorKind::TimedOut, why.to_string()),
     };
     let query = format!("SELECT COMMAND, STATE, TIME FROM information_schema.PROCESSLIST WHERE ID = {id}");
-    let asked = settings.log_in().and_then(|mut other| {
+    let asked = settings.connect_impatiently((patience / 3).max(LEAST_PATIENCE)).and_then(|mut other| {
         let rows = other.query(query)?;
         Ok((other, rows))
     });
