@@ -132,8 +132,10 @@ def ordering_without_reason(file):
 
 
 def left_to_do(file):
-    """Nothing is left to do that only a comment knows of."""
+    """Nothing is left to do that only a comment knows of, nor of a merge."""
     for number, line in enumerate(file.lines, 1):
+        if re.match(r"[<>]{7} ", line):
+            yield number, line
         if file.suffix in SOURCES and file.path.name != "style.py" and re.search(r"\b(?:TODO|FIXME|XXX)\b", line):
             yield number, line.strip()
 
