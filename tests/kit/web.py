@@ -22,3 +22,10 @@ def get(at, path="/metrics", method="GET", limit=20):
         connection.request(method, path)
         answer = connection.getresponse()
         return answer.status, answer.getheader("Content-Type"), answer.read().decode()
+
+
+def answers(at, path="/metrics"):
+    """Whether somebody answers, and well."""
+    with contextlib.suppress(OSError):
+        return get(at, path)[0] == 200
+    return False

@@ -30,12 +30,15 @@ pub enum Kind {
 /// What is left out of tables.
 #[derive(Debug, Clone, Default)]
 pub struct Exclusions {
-    changes: Vec<(TablePattern, Vec<Kind>)>,
-    columns: Vec<(TablePattern, Vec<String>)>,
+    changes: OfTables<Kind>,
+    columns: OfTables<String>,
 }
 
 /// Of patterns what is said of each.
 pub type ByPattern<T> = BTreeMap<String, Vec<T>>;
+
+/// The same, with the patterns taken apart.
+pub type OfTables<T> = Vec<(TablePattern, Vec<T>)>;
 
 impl Exclusions {
     /// Adds kinds of changes; the pattern that is none is the error.
@@ -57,20 +60,17 @@ impl Exclusions {
 
     /// Whether some changes of it are.
     pub fn leaves_some_out(&self, database: &str, table: &str) -> bool {
-        self.changes.iter().any(|(pattern, _)| pattern.fits(database.as_bytes(), table.as_bytes()))
+        said_of(&self.changes, database, table).next().is_some()
     }
 
     /// Whether changes of a kind are.
     pub fn leaves_out(&self, database: &str, table: &str, kind: Kind) -> bool {
-        let fits = |pattern: &TablePattern| pattern.fits(database.as_bytes(), table.as_bytes());
-        self.changes.iter().any(|(pattern, kinds)| fits(pattern) && kinds.contains(&kind))
+        said_of(&self.changes, database, table).any(|kinds| kinds.contains(&kind))
     }
 
     /// Columns of it that are.
     pub fn columns(&self, database: &str, table: &str) -> Vec<&str> {
-        let fits = |pattern: &TablePattern| pattern.fits(database.as_bytes(), table.as_bytes());
-        let of_table = self.columns.iter().filter(|(pattern, _)| fits(pattern));
-        of_table.flat_map(|(_, names)| names.iter().map(String::as_str)).collect()
+        said_of(&self.columns, database, table).flatten().map(String::as_str).collect()
     }
 
     /// A table of the source as it is compared.
@@ -82,13 +82,7 @@ impl Exclusions {
 
     /// Whether a pattern fits none of a source's tables: one of changes, one of columns.
     pub fn without_tables(&self, tables: &[&Name]) -> (bool, bool) {
-        let is_for_nobody = |pattern: &TablePattern| {
-            !tables.iter().any(|name| pattern.fits(name.0.as_bytes(), name.1.as_bytes()))
-        };
-        (
-            self.changes.iter().any(|(pattern, _)| is_for_nobody(pattern)),
-            self.columns.iter().any(|(pattern, _)| is_for_nobody(pattern)),
-        )
+        (are_for_nobody(&self.changes, tables), are_for_nobody(&self.columns, tables))
     }
 
     /// The places, from 0, of the columns that are left out of a table, which is called `here` in the target.
@@ -122,12 +116,28 @@ impl From<Change> for Kind {
 }
 
 /// What is said of tables, with their patterns; the one that is none is the error.
-pub fn of_tables<T: Clone>(all: &ByPattern<T>) -> Result<Vec<(TablePattern, Vec<T>)>, String> {
+pub fn of_tables<T: Clone>(all: &ByPattern<T>) -> Result<OfTables<T>, String> {
     let one = |(text, those): (&String, &Vec<T>)| {
         let pattern = TablePattern::parse(text).ok_or_else(|| format!("{text} is not database.table"))?;
         Ok((pattern, those.clone()))
     };
     all.iter().map(one).collect()
+}
+
+/// What is said of one table, by each pattern that fits it.
+pub fn said_of<'t: 'n, 'n, T>(
+    all: &'t [(TablePattern, Vec<T>)],
+    database: &'n str,
+    table: &'n str,
+) -> impl Iterator<Item = &'t [T]> + 'n {
+    let fits = move |pattern: &TablePattern| pattern.fits(database.as_bytes(), table.as_bytes());
+    all.iter().filter(move |(pattern, _)| fits(pattern)).map(|(_, those)| &those[..])
+}
+
+/// Whether a pattern fits none of a source's tables.
+pub fn are_for_nobody<T>(all: &[(TablePattern, Vec<T>)], tables: &[&Name]) -> bool {
+    let fits = |pattern: &TablePattern, name: &Name| pattern.fits(name.0.as_bytes(), name.1.as_bytes());
+    all.iter().any(|(pattern, _)| !tables.iter().any(|name| fits(pattern, name)))
 }
 
 /// The columns of a table's unique keys.

@@ -1,9 +1,9 @@
 //! Columns that tables of the target have of their own, behind those of the source: the log has nothing of them, so a
 //! row has in them a constant DEFAULT, NULL, 0 or an empty text, and whatever somebody else writes there.
 
-use crate::exclusions::{of_tables, ByPattern};
+use crate::exclusions::{are_for_nobody, of_tables, said_of, ByPattern, OfTables};
 use crate::failure::Failure;
-use crate::routes::{Name, TablePattern};
+use crate::routes::Name;
 use crate::tables::{self, Table};
 use teak_client::{Connection, Error};
 use teak_console::Status;
@@ -11,7 +11,7 @@ use teak_console::Status;
 /// Which tables have such columns.
 #[derive(Debug, Clone, Default)]
 pub struct OwnColumns {
-    all: Vec<(TablePattern, Vec<String>)>,
+    all: OfTables<String>,
 }
 
 impl OwnColumns {
@@ -22,14 +22,12 @@ impl OwnColumns {
 
     /// Those of a table of the source, in their order.
     pub fn of(&self, database: &str, table: &str) -> &[String] {
-        let fits = |pattern: &TablePattern| pattern.fits(database.as_bytes(), table.as_bytes());
-        self.all.iter().find(|(pattern, _)| fits(pattern)).map_or(&[], |(_, names)| &names[..])
+        said_of(&self.all, database, table).next().unwrap_or_default()
     }
 
     /// Whether a pattern fits none of a source's tables.
     pub fn has_none_of(&self, tables: &[&Name]) -> bool {
-        let fits = |pattern: &TablePattern, name: &Name| pattern.fits(name.0.as_bytes(), name.1.as_bytes());
-        self.all.iter().any(|(pattern, _)| !tables.iter().any(|name| fits(pattern, name)))
+        are_for_nobody(&self.all, tables)
     }
 }
 

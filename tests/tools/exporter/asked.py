@@ -7,7 +7,7 @@ import subprocess
 
 from kit.asking import wait_until
 from kit.server import free_port
-from kit.web import get
+from kit.web import answers, get
 
 SAMPLE = re.compile(r"^([a-z_][a-z0-9_]*)(?:\{(.*)\})? (\S+)$")
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
@@ -40,14 +40,12 @@ class Exporter:
             self.process = subprocess.Popen(self.command, stdout=out, stderr=out, env={**os.environ, **(environment or {})})
 
     def __enter__(self):
-        def answers():
+        def is_ready():
             assert self.process.poll() is None, f"it has ended with {self.process.returncode}: {self.said()}"
-            try:
-                return get(self.at, "/healthz")[0] == 200
-            except OSError:
-                return False
+            return answers(self.at, "/healthz")
+
         try:
-            wait_until(answers, "the exporter")
+            wait_until(is_ready, "the exporter")
         except BaseException:
             self.process.kill()
             raise

@@ -24,7 +24,7 @@ from kit.cases import carry_out, cases_of
 from kit.options import parser
 from kit.replicas import PRIMARY_OPTIONS, REPLICA_OPTIONS, follow, let_replicate
 from kit.server import Server, free_port
-from kit.web import get
+from kit.web import answers, get
 
 SKIPPED = 77
 PACKAGING = pathlib.Path(__file__).resolve().parents[3] / "packaging"
@@ -58,8 +58,7 @@ class Prometheus:
     def __enter__(self):
         def is_ready():
             assert self.process.poll() is None, open(self.log, encoding="utf-8").read()
-            with contextlib.suppress(OSError):
-                return get(f"127.0.0.1:{self.port}", "/-/ready")[0] == 200
+            return answers(f"127.0.0.1:{self.port}", "/-/ready")
 
         try:
             wait_until(is_ready, "Prometheus")
@@ -202,13 +201,7 @@ class Cases:
         other = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             with self.exporter() as exporter:
-                def answers():
-                    try:
-                        return get(other_at)[0] == 200
-                    except OSError:
-                        return False
-
-                wait_until(answers, "the other exporter")
+                wait_until(lambda: answers(other_at), "the other exporter")
                 wait_until(lambda: exporter.missing()[0] == [], "the replica")
                 # What moves is between two looks of ours, sooner or later.
                 differ, shared, ours = None, 0, exporter.scrape()
