@@ -48,6 +48,8 @@ pub use crate::engine::{
     Unowned, Vitals, Watcher, Window,
 };
 
+pub use crate::threads::{watch_threads, ThreadWatch};
+
 use crate::catalog::superblock_path;
 use crate::file::FileSystem;
 use crate::store::{spare_path, Superblock};

@@ -235,11 +235,10 @@ int AlteredConstraints::verify(const TABLE* altered, const TableMeta& meta) {
     THD* thd = open_.thd();
     if (int error = use_.prepare_change(thd)) return error;
     const std::vector<ForeignKey>& added = change_.added;
-    const char* before = thd_proc_info(thd, "Checking foreign keys");
-    thd_progress_init(thd, static_cast<uint>(added.size()));
+    Stage stage(thd, stages::checking_foreign_keys, static_cast<uint>(added.size()));
     int error = 0;
     for (size_t i = 0; i < added.size() && !error; i++) {
-        if (i) thd_progress_next_stage(thd);
+        if (i) stage.next_part();
         if (!added[i].is_of_itself()) error = keep_writers_out(thd, added[i].parent);
         if (error) break;
         OrphanSearch search(added[i]);
@@ -251,8 +250,6 @@ int AlteredConstraints::verify(const TABLE* altered, const TableMeta& meta) {
             error = keeper_.break_constraint(added[i], HA_ERR_NO_REFERENCED_ROW);
         }
     }
-    thd_progress_end(thd);
-    thd_proc_info(thd, before);
     return error;
 }
 

@@ -96,10 +96,10 @@ int ha_teak::check_has_file() const {
 int ha_teak::export_table(THD* thd) {
     if (int error = check_has_file()) return error;
     const std::string path = export_path(open_.name);
-    const char* before = thd_proc_info(thd, "Exporting the table");
+    std::optional<Stage> stage(std::in_place, thd, stages::exporting_table);
     const teak_status status = teak_table_export(plugin.engine, bytes_of(open_.name), bytes_of(definition_text(table)),
                                                  bytes_of(path), is_killed, thd);
-    thd_proc_info(thd, before);
+    stage.reset();
     if (status == TEAK_CORRUPT || status == TEAK_IO || status == TEAK_DISK_FULL) return raise_error(status, thd);
     if (status != TEAK_OK) return fail(status);
     use_.held.exported = true;
@@ -148,10 +148,10 @@ int ha_teak::import_rows(THD* thd) {
     }
     Admission admission{thd, table, open_.meta.encoding, {}, {}, {}, false};
     open_.close();
-    const char* before = thd_proc_info(thd, "Importing the table");
+    std::optional<Stage> stage(std::in_place, thd, stages::importing_table);
     const teak_status status = teak_table_import(plugin.engine, bytes_of(open_.name), bytes_of(path), Admission::admit,
                                                  Admission::watch, &admission);
-    thd_proc_info(thd, before);
+    stage.reset();
     int error = 0;
     if (status == TEAK_OTHER_DEFINITION) {
         my_error(ER_TABLE_SCHEMA_MISMATCH, MYF(0), admission.refusal.c_str());

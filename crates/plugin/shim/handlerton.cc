@@ -415,6 +415,7 @@ int init_handlerton(handlerton* hton) {
     hton->drop_database = drop_database;
     hton->prepare_for_backup = prepare_for_backup;
     hton->partition_flags = partition_flags;
+    hton->signal_ddl_recovery_done = [](handlerton*) { return register_stages(), 0; };
     hton->table_options = table_options;
     static const char* no_files[] = {NullS};
     hton->tablefile_extensions = no_files;

@@ -18,21 +18,17 @@ int IndexBuild::run(const std::vector<const IndexCodec*>& indexes, const std::ve
         teak_build_new(open_.core, {trees.data(), trees.size()}, sort_buffer_bytes(open_.thd()), &build);
     if (status != TEAK_OK) return open_.fail(status);
     THD* thd = open_.thd();
-    const char* before = thd_proc_info(thd, "Building indexes");
-    /* Two stages, reading the rows and loading what was sorted, unless a copy of the server's is under way, which has
+    /* Two parts, reading the rows and loading what was sorted, unless a copy of the server's is under way, which has
        one. */
-    const bool stages = !use_.statement.copies;
-    if (stages) thd_progress_init(thd, 2);
+    Stage stage(thd, stages::building_indexes, use_.statement.copies ? 0 : 2);
     int error = feed({build, nullptr}, indexes);
     if (!error) {
         Progress progress{thd, teak_build_entries(build)};
-        if (stages) thd_progress_next_stage(thd);
+        stage.next_part();
         status = teak_build_finish(build, Progress::report, &progress);
         error = status == TEAK_DUPLICATE ? read_duplicate(teak_build_duplicate(build, &duplicate_part_))
                                          : open_.fail(status);
     }
-    if (stages) thd_progress_end(thd);
-    thd_proc_info(thd, before);
     teak_build_free(build);
     return error;
 }

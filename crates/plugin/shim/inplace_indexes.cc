@@ -122,7 +122,7 @@ int InplaceAlter::build_online(TABLE* altered, OnlineIndexes* added) {
     if (!error)
         error = with_entries(*added, [&](const RowReading& reading) {
             return added->build.run(open_.thd(), use_.session(), reading, file_.estimate_rows_upper_bound(),
-                                    {"Building indexes", "Applying changes to indexes"});
+                                    {stages::building_indexes, stages::applying_changes_to_indexes});
         });
     if (error) tell_online_error(altered, *added, error);
     return error;

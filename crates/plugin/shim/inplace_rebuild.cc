@@ -23,7 +23,7 @@ using namespace teak;
 
 namespace {
 
-constexpr OnlineBuild::Stages kStages{"Rebuilding the table", "Applying changes to the table"};
+const OnlineBuild::Stages kStages{stages::rebuilding_table, stages::applying_changes_to_table};
 
 bool has_blob(const KEY& key) {
     for (uint part = 0; part < key.user_defined_key_parts; part++)

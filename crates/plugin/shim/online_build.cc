@@ -40,17 +40,13 @@ int OnlineBuild::begin(THD* thd, teak_table* rows, teak_table* into, const std::
 }
 
 int OnlineBuild::run(THD* thd, teak_session* session, const RowReading& reading, ulonglong rows, const Stages& stages) {
-    const char* before = thd_proc_info(thd, stages.filling);
-    thd_progress_init(thd, 3);
+    Stage stage(thd, stages.filling, 3);
     int error = fill(thd, session, reading, rows);
     filled_ = true;
     if (!error) {
-        thd_progress_next_stage(thd);
-        thd_proc_info(thd, stages.following);
+        stage.next_part(stages.following);
         error = follow(thd, reading);
     }
-    thd_progress_end(thd);
-    thd_proc_info(thd, before);
     return error;
 }
 

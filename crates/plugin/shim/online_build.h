@@ -26,7 +26,7 @@ class OnlineBuild {
   public:
     /* What SHOW PROCESSLIST says. */
     struct Stages {
-        const char *filling, *following;
+        const PSI_stage_info &filling, &following;
     };
 
     OnlineBuild() = default;

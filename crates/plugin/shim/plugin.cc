@@ -358,9 +358,7 @@ int is_killed(void* thd) { return thd && thd_kill_level(static_cast<THD*>(thd)) 
 
 void wait_begin(void* thd) { thd_wait_begin(static_cast<THD*>(thd), THD_WAIT_ROW_LOCK); }
 void wait_end(void* thd) {
-    if (teak::Session* session = teak::existing_session(static_cast<THD*>(thd)))
-        if (const char* before = std::exchange(session->state_before_wait, nullptr))
-            thd_proc_info(static_cast<THD*>(thd), before);
+    if (teak::Session* session = teak::existing_session(static_cast<THD*>(thd))) session->wait.reset();
     thd_wait_end(static_cast<THD*>(thd));
 }
 
@@ -378,23 +376,23 @@ const char* lasting(const std::string& text) {
 
 void show_wait(void* thd, const teak_sought* sought) {
     teak::Session* session = teak::existing_session(static_cast<THD*>(thd));
-    if (!session || session->state_before_wait) return;
+    if (!session || session->wait) return;
     const auto [schema, table] = teak::shown_names(sought->table);
     const std::string index = teak::KeyText(sought->description, sought->tree).index();
-    std::string text = sought->is_range ? "Waiting for a range lock" : "Waiting for a row lock";
+    const PSI_stage_info& stage = sought->is_range ? teak::stages::awaiting_range : teak::stages::awaiting_row;
+    std::string text = stage.m_name;
     if (sought->table.len) text += " in " + schema + "." + table;
     if (!index.empty()) text += ", index " + index;
-    const char* before = thd_proc_info(static_cast<THD*>(thd), lasting(text));
-    session->state_before_wait = before ? before : "";
+    session->wait.emplace(static_cast<THD*>(thd), stage, lasting(text));
 }
 
 /* ---- start and stop ------------------------------------------------------------------------------- */
 
 int start(void* p) {
     auto* hton = static_cast<handlerton*>(p);
-    static const teak_callbacks callbacks{log_message,        is_killed,  teak::report_wait,
-                                          teak::reports_made, wait_begin, wait_end,
-                                          teak::tell_person,  show_wait,  teak::tell_key};
+    static const teak_callbacks callbacks{
+        log_message, is_killed,         teak::report_wait, teak::reports_made, wait_begin,
+        wait_end,    teak::tell_person, show_wait,         teak::tell_key,     teak::register_instruments()};
     std::string home = data_home_dir && *data_home_dir ? data_home_dir : "#teak";
     if (home.compare(0, 2, "./") == 0) home.erase(0, 2);
     if (home[0] != '/') {

@@ -9,14 +9,17 @@
 
 namespace teak {
 
-/* What SHOW PROCESSLIST shows of long work, and its KILL. */
+/* What SHOW PROCESSLIST and performance_schema show of long work, and its KILL. */
 struct Progress {
     THD* thd;
     ulonglong expected;
 
     static int report(void* context, uint64_t done) {
         const Progress* progress = static_cast<Progress*>(context);
-        thd_progress_report(progress->thd, done, std::max<ulonglong>(progress->expected, done));
+        const ulonglong expected = std::max<ulonglong>(progress->expected, done);
+        thd_progress_report(progress->thd, done, expected);
+        mysql_stage_set_work_estimated(progress->thd->m_stage_progress_psi, expected);
+        mysql_stage_set_work_completed(progress->thd->m_stage_progress_psi, done);
         return thd_kill_level(progress->thd) != THD_IS_NOT_KILLED;
     }
 };

@@ -6,10 +6,12 @@
 #ifndef TEAK_SESSION_H
 #define TEAK_SESSION_H
 
+#include "instruments.h"
 #include "scan_window.h"
 #include "server.h"
 #include "teak_ffi.h"
 
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -59,11 +61,11 @@ struct Session {
     /* The statement that the limits of waits are of, if they are set; within one that is open it may be another, of a
        function. */
     const LEX* waits_of = nullptr;
-    bool fails_at_once = false; /* NOWAIT */
-    bool unlocks = false;       /* rows that do not match: READ COMMITTED */
-    bool lenient = false;       /* writes may go over what was committed after the snapshot */
-    bool forgotten = false;     /* its coordinator would not know after a crash that the transaction was committed */
-    const char* state_before_wait = nullptr; /* in the process list; nullptr: it is not that of a wait */
+    bool fails_at_once = false;  /* NOWAIT */
+    bool unlocks = false;        /* rows that do not match: READ COMMITTED */
+    bool lenient = false;        /* writes may go over what was committed after the snapshot */
+    bool forgotten = false;      /* its coordinator would not know after a crash that the transaction was committed */
+    std::optional<Stage> wait;   /* as the process list has it, if it has lasted */
     bool overtook = false;       /* one did, in this transaction: its snapshot's entries are compared with their rows */
     teak_pause* pause = nullptr; /* teak_pause_checkpoints is ON */
     std::vector<CascadeStep> cascade; /* that is under way */

@@ -97,24 +97,6 @@ struct Renewal {
     }
 };
 
-/* What SHOW PROCESSLIST says while it lives. */
-class Stage {
-  public:
-    Stage(THD* thd, const char* what, uint stages) : thd_(thd), before_(thd_proc_info(thd, what)) {
-        thd_progress_init(thd, stages);
-    }
-    ~Stage() {
-        thd_progress_end(thd_);
-        thd_proc_info(thd_, before_);
-    }
-    Stage(const Stage&) = delete;
-    Stage& operator=(const Stage&) = delete;
-
-  private:
-    THD* thd_;
-    const char* before_;
-};
-
 /* A check of indexes, freed at the end. */
 class IndexComparison {
   public:
@@ -204,7 +186,7 @@ int TableCheck::optimize(THD* thd, HA_CHECK_OPT* options) {
     const bool renews = open_.rows.has_layouts();
     if (renews && (open_.temporary || lives_in_memory(open_.table->s->option_struct))) return HA_ADMIN_TRY_ALTER;
     CheckReport report(thd, open_.table);
-    Stage stage(thd, "Packing table", renews ? 2 : 1);
+    Stage stage(thd, stages::packing_table, renews ? 2 : 1);
     int error = use_.ready();
     if (!error && renews) {
         error = renew_rows(thd);
@@ -261,7 +243,8 @@ int TableCheck::check(THD* thd, HA_CHECK_OPT* options) {
     const bool extended = !quick && options->flags & T_EXTEND;
     CheckReport report(thd, open_.table);
     const size_t constraints = quick ? 0 : keeper_.keys().own.size();
-    Stage stage(thd, "Checking table", (extended ? kExtendedStages : kCheckStages) + static_cast<uint>(constraints));
+    Stage stage(thd, stages::checking_table,
+                (extended ? kExtendedStages : kCheckStages) + static_cast<uint>(constraints));
     int error = use_.ready();
     if (!error) error = open_.fail(teak_open_snapshot(use_.session()));
     std::vector<uint64_t> entries(teak_table_trees(open_.core), 0);
@@ -378,7 +361,7 @@ int TableCheck::repair(THD* thd) {
     CheckReport report(thd, open_.table);
     int error = use_.ready();
     {
-        Stage stage(thd, "Checking table", kCheckStages);
+        Stage stage(thd, stages::checking_table, kCheckStages);
         uint64_t rows = 0;
         if (!error) error = open_.fail(teak_open_snapshot(use_.session()));
         if (!error) error = check_trees(0, 1, TEAK_CHECK_STRUCTURE, &rows, &report);

@@ -58,7 +58,7 @@ impl Evictor {
         }
         *self.bell.signals.lock() = Signals::default();
         let bell = self.bell.clone();
-        let spawned = std::thread::Builder::new().name("teak-evict".into()).spawn(move || bell.answer(work));
+        let spawned = crate::threads::spawn("teak-evict".into(), move || bell.answer(work));
         *thread = Some(spawned.map_err(|cause| Error::io("start a thread for", "teak-evict", &cause))?);
         Ok(())
     }

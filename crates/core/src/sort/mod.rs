@@ -103,8 +103,7 @@ impl Sorter {
         let run = std::mem::replace(&mut self.run, emptied);
         let spill = self.spill.clone();
         if self.threads {
-            let name = "teak-sort".to_string();
-            let thread = std::thread::Builder::new().name(name).spawn(move || write_run(run, &spill));
+            let thread = crate::threads::spawn("teak-sort".into(), move || write_run(run, &spill));
             self.writing = Some(thread.map_err(|_| Error::OutOfMemory("no thread for a sort"))?);
             return Ok(());
         }

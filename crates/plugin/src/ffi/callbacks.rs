@@ -3,6 +3,7 @@
 use std::os::raw::{c_char, c_int, c_void};
 
 use super::deadlocks::{RawKeyText, TEAK_KEY_TEXT_BYTES};
+use super::instruments::Instruments;
 use super::waits::RawSought;
 use teak_core::server::{Sought, TreeName};
 use teak_core::{LogLevel, Observer};
@@ -41,6 +42,8 @@ pub struct Callbacks {
     pub wait_lasts: Option<unsafe extern "C" fn(thd: *mut c_void, sought: *const RawSought)>,
     /// The index and the keys that are sought as people read them; from any thread. May be NULL.
     pub key_text: Option<unsafe extern "C" fn(sought: *const RawSought, out: *mut RawKeyText)>,
+    /// Who is told of threads and files.
+    pub instruments: Instruments,
 }
 
 /// Bytes of a name, and of the beginning of a statement.

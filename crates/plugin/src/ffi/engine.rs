@@ -205,7 +205,7 @@ pub extern "C" fn teak_engine_open(
             options.recovery_threads = raw.recovery_threads as usize;
         }
         options.observer = Arc::new(*callbacks);
-        let core = Engine::open(Arc::new(RealFileSystem), options)?;
+        let core = Engine::open(callbacks.instruments.watch(Arc::new(RealFileSystem)), options)?;
         put(out, Box::new(Arc::new(EngineHandle::new(core, Box::new(*callbacks)))));
         Ok(())
     })

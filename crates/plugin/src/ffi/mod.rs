@@ -54,6 +54,7 @@ pub mod feed;
 pub mod foreign;
 pub mod guard;
 pub mod indexes;
+pub mod instruments;
 pub mod locks;
 pub mod memory;
 pub mod online;

@@ -142,8 +142,7 @@ impl Replay<'_> {
                         worker.finish();
                     }
                 };
-                let thread = std::thread::Builder::new().name(format!("teak-replay-{number}"));
-                if thread.spawn_scoped(scope, work).is_err() {
+                if crate::threads::spawn_scoped(scope, format!("teak-replay-{number}"), work).is_err() {
                     lanes.abort();
                     return Err(Error::OutOfMemory("no thread for the replay of the log"));
                 }

@@ -126,14 +126,14 @@ fn spawn(
             break;
         }
     };
-    let thread = std::thread::Builder::new().name(name.to_string()).spawn(body);
+    let thread = crate::threads::spawn(name.to_string(), body);
     thread.map_err(|_| Error::OutOfMemory("no thread for background work"))
 }
 
 /// A thread that works until it is told to end, also if some of the work panics.
 fn spawn_worker(name: String, work: impl Fn() + Send + 'static) -> Result<JoinHandle<()>> {
     let body = move || while catch_unwind(AssertUnwindSafe(&work)).is_err() {};
-    let thread = std::thread::Builder::new().name(name).spawn(body);
+    let thread = crate::threads::spawn(name, body);
     thread.map_err(|_| Error::OutOfMemory("no thread for background work"))
 }
 
