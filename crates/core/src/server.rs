@@ -43,9 +43,9 @@ pub use crate::backup::{BackupCopy, Chain, ExtentList, Pacer, Round, Wanted};
 pub use crate::engine::{
     Admission, Alteration, CheckpointPause, Claim, Cursor, Depth, Difference, Engine, Feed, Figures, Held,
     IfPrepared, Incoming, IndexCheck, IndexCount, Items, Link, Listed, LockWait, LogUse, Lost, Memory,
-    NewTable, OnlineBuild, Relink, Renaming, Replacement, Rewriter, Savepoint, Settings, SnapshotInfo,
-    Statistics, Table, TableChange, TableCheck, Transaction, Tree, TreeBuild, TreeName, TreeSource, Trunk,
-    Unowned, Vitals, Watcher, Window,
+    NewTable, OnlineBuild, Outline, Relink, Renaming, Replacement, Rewriter, Savepoint, Settings,
+    SnapshotInfo, Statistics, Table, TableChange, TableCheck, Transaction, Tree, TreeBuild, TreeName,
+    TreeSource, Trunk, Unowned, Vitals, Watcher, Window,
 };
 
 pub use crate::threads::{watch_threads, ThreadWatch};

@@ -2,6 +2,7 @@
   See table_statistics.h.
 */
 #include "table_statistics.h"
+#include "cardinality.h"
 #include <algorithm>
 #include <cmath>
 
@@ -9,50 +10,7 @@ namespace teak {
 
 namespace {
 
-constexpr size_t kSampledLeaves = 20;
 constexpr ha_rows kRowsOfUnreadable = 1000; /* at least, of an index that the snapshot cannot read */
-
-/* Rows per distinct prefix of 1..n parts, from a sample of a tree's keys. */
-std::vector<double> prefix_frequencies(const KeyCodec& codec, const teak_sample& sample, double rows, bool whole) {
-    size_t parts = codec.parts().size();
-    std::vector<double> distinct(parts, 0);
-    double pairs = 0;
-    size_t leaf = 0;
-    for (size_t i = 0; i < sample.n_keys; i++) {
-        bool first_of_leaf = i == 0;
-        while (leaf < sample.n_leaves && i >= sample.leaf_ends[leaf]) {
-            leaf++;
-            first_of_leaf |= !whole;
-        }
-        if (first_of_leaf) continue;
-        const teak_bytes &a = sample.keys[i - 1], &b = sample.keys[i];
-        const uchar *p = a.data, *q = b.data;
-        pairs++;
-        size_t part = 0;
-        for (; part < parts; part++) {
-            const uchar* p_end = KeyCodec::skip_part(codec.parts()[part], p, a.data + a.len);
-            const uchar* q_end = KeyCodec::skip_part(codec.parts()[part], q, b.data + b.len);
-            if (!p_end || !q_end) break;
-            if (p_end - p != q_end - q || memcmp(p, q, static_cast<size_t>(p_end - p)) != 0) break;
-            p = p_end;
-            q = q_end;
-        }
-        for (; part < parts; part++)
-            distinct[part]++;
-    }
-    std::vector<double> result(parts, 1);
-    for (size_t part = 0; part < parts; part++) {
-        double n = rows;
-        if (whole)
-            n = rows / (distinct[part] + 1);
-        else if (distinct[part] > 0)
-            n = pairs / distinct[part];
-        else /* each sampled leaf holds one value: at least the leaves' first keys may differ */
-            n = rows / static_cast<double>(std::max<size_t>(sample.n_leaves, 1));
-        result[part] = std::max(n, 1.0);
-    }
-    return result;
-}
 
 /* As many rows as were committed, and what the session's own transaction has added. */
 ha_rows rows_for(const Session* session, const teak_table* table, uint64_t committed) {
@@ -178,16 +136,8 @@ void TableStatistics::refresh(bool force) {
     teak_table_get_statistics(open_.core, &now);
     if (!begin_sampling(now.rows, force)) return;
     std::vector<std::vector<double>> fresh(open_.table->s->keys);
-    for (uint i = 0; i < open_.table->s->keys; i++) {
-        teak_tree_statistics tree;
-        teak_sample sample;
-        if (teak_tree_get_statistics(open_.core, open_.tree_of(i), &tree) != TEAK_OK ||
-            teak_tree_sample(open_.core, open_.tree_of(i), kSampledLeaves, &sample) != TEAK_OK)
-            return;
-        double rows = static_cast<double>(std::max<uint64_t>(tree.entries, sample.n_keys));
-        fresh[i] = prefix_frequencies(open_.key_codec(i), sample, rows, sample.n_leaves >= tree.leaves);
-        teak_sample_free(&sample);
-    }
+    for (uint i = 0; i < open_.table->s->keys; i++)
+        if (Cardinality(open_, i).estimate(&fresh[i]) != TEAK_OK) return;
     std::lock_guard<std::mutex> hold(open_.share->latch);
     open_.share->rec_per_key.swap(fresh);
     open_.share->version++;

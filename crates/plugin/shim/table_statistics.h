@@ -2,7 +2,7 @@
   What the optimizer is told of an open table: how many rows there are, how many have the same key, how many lie in a
   range. What it costs to read them is in ha_teak_costs.cc.
 
-  Rows per distinct prefix of each index come from a sample of its tree's leaves, which is kept with the table
+  Rows per distinct prefix of each index come from a look at its tree (cardinality.h), which is kept with the table
   (statistics_digest.h). It is taken anew when an opening finds a tenth of the rows more or fewer, or that as many have
   got other keys, and by ANALYZE TABLE.
 */

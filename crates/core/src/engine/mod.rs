@@ -31,7 +31,7 @@ mod txn;
 
 pub use crate::catalog::Link;
 pub use crate::tree::block::Items;
-pub use crate::tree::{Depth, Held, Listed, Lost, Rewriter, Tree, Trunk, Window};
+pub use crate::tree::{Depth, Held, Listed, Lost, Outline, Rewriter, Tree, Trunk, Window};
 pub use bulk::build::TreeBuild;
 pub use bulk::compare::{Difference, IndexCheck, IndexCount};
 pub use bulk::feed::Feed;

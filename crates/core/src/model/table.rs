@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{visible, Chain, ModelShared};
+use crate::engine::Outline;
 use crate::{Result, Timestamp, TreeId};
 
 /// Keys a pretended leaf has.
@@ -140,14 +141,26 @@ impl Tree {
         Ok(self.with_rows(count).unwrap_or(0))
     }
 
-    /// Visits the keys of up to `leaves` leaves, spread evenly.
-    pub fn sample(&self, leaves: usize, visit: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
-        let keys: Vec<Vec<u8>> = self
-            .with_rows(|rows| rows.iter().filter(|(_, c)| newest(c)).map(|(k, _)| k.clone()).collect())
-            .unwrap_or_default();
-        let keys: Vec<&[u8]> = keys.iter().map(|k| k.as_slice()).collect();
-        let step = keys.chunks(LEAF_KEYS).count().div_ceil(leaves.max(1)).max(1);
-        keys.chunks(LEAF_KEYS).step_by(step).take(leaves).for_each(visit);
+    /// Where leaves begin that have keys from `low` on and before `high`.
+    pub fn outline(&self, low: &[u8], high: Option<&[u8]>) -> Result<Outline> {
+        let mut firsts: Vec<Vec<u8>> = self.keys().chunks(LEAF_KEYS).map(|leaf| leaf[0].clone()).collect();
+        let from = firsts.partition_point(|first| first.as_slice() <= low).saturating_sub(1);
+        let to = high.map_or(firsts.len(), |high| firsts.partition_point(|first| first.as_slice() < high));
+        firsts.truncate(to.max(from));
+        Ok(Outline { firsts: firsts.split_off(from), are_leaves: true })
+    }
+
+    /// Visits the keys of the leaf in which `key` is or would be.
+    pub fn sample(&self, key: &[u8], visit: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
+        let keys = self.keys();
+        let before = keys.partition_point(|other| other.as_slice() <= key).saturating_sub(1);
+        let leaf = keys.chunks(LEAF_KEYS).nth(before / LEAF_KEYS).unwrap_or_default();
+        visit(&leaf.iter().map(|key| key.as_slice()).collect::<Vec<_>>());
         Ok(())
+    }
+
+    fn keys(&self) -> Vec<Vec<u8>> {
+        self.with_rows(|rows| rows.iter().filter(|(_, c)| newest(c)).map(|(k, _)| k.clone()).collect())
+            .unwrap_or_default()
     }
 }

@@ -44,6 +44,7 @@ pub(crate) use leaf::node::Node;
 pub(crate) use leaf::patch::PatchBlock;
 pub use read::cursor::TreeCursor;
 pub use read::listing::Listed;
+pub use read::sample::Outline;
 pub use read::window::Window;
 pub(crate) use storing::bundles::{Exchange, Looked, WrittenBundle, MOST_VALUE_BYTES};
 pub(crate) use storing::direct::Attached;

@@ -93,52 +93,38 @@ pub struct RawTableStatistics {
     pub changed_at: u64,
 }
 
-/// Keys of some leaves of a tree.
+/// Keys of a tree, ascending.
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RawSample {
-    /// All sampled keys, leaf after leaf, ascending within a leaf.
     pub keys: *const RawBytes,
     pub n_keys: usize,
-    /// Leaf `i` has the keys from `leaf_ends[i - 1]` on, before `leaf_ends[i]`.
-    pub leaf_ends: *const usize,
-    pub n_leaves: usize,
+    /// Of teak_tree_outline: where leaves begin, not larger parts.
+    pub are_leaves: u8,
     pub owner: Option<Box<SampledHandle>>,
 }
 
 /// What a sample's pointers point into.
-#[derive(Default)]
 pub struct SampledHandle {
-    bytes: Vec<u8>,
-    key_ends: Vec<usize>,
-    leaf_ends: Vec<usize>,
+    /// Goes with it.
+    _bytes: Vec<u8>,
     keys: Vec<RawBytes>,
 }
 
-impl SampledHandle {
-    fn push_leaf(&mut self, keys: &[&[u8]]) {
-        for key in keys {
-            self.bytes.extend_from_slice(key);
-            self.key_ends.push(self.bytes.len());
-        }
-        self.leaf_ends.push(self.key_ends.len());
-    }
-
-    fn into_raw(mut self) -> RawSample {
-        let mut start = 0;
-        for end in &self.key_ends {
-            self.keys.push(RawBytes::of(&self.bytes[start..*end]));
-            start = *end;
-        }
+impl RawSample {
+    fn of(keys: &[&[u8]], are_leaves: bool) -> RawSample {
+        let bytes = keys.concat();
+        let mut rest = bytes.as_slice();
+        let raw = keys.iter().map(|key| {
+            let (this, behind) = rest.split_at(key.len());
+            rest = behind;
+            RawBytes::of(this)
+        });
+        let keys: Vec<RawBytes> = raw.collect();
         // Moving the vectors into the box does not move what they point to.
-        let owner = Box::new(self);
-        RawSample {
-            keys: owner.keys.as_ptr(),
-            n_keys: owner.keys.len(),
-            leaf_ends: owner.leaf_ends.as_ptr(),
-            n_leaves: owner.leaf_ends.len(),
-            owner: Some(owner),
-        }
+        let owner = Box::new(SampledHandle { _bytes: bytes, keys });
+        let (keys, n_keys) = (owner.keys.as_ptr(), owner.keys.len());
+        RawSample { keys, n_keys, are_leaves: u8::from(are_leaves), owner: Some(owner) }
     }
 }
 
@@ -419,18 +405,38 @@ pub extern "C" fn teak_estimate_range(
     })
 }
 
-/// Keys of up to `max_leaves` leaves spread over the tree, for cardinalities.
+/// Where parts of a tree begin that may have keys from `low` on and before `high` (empty: all): the leaves, if they are
+/// not many. The first may begin before `low`. A key here may be the beginning of one, enough to tell it from all
+/// before. Reads inner pages only.
+#[no_mangle]
+pub extern "C" fn teak_tree_outline(
+    handle: Option<&TableHandle>,
+    number: u32,
+    low: Bytes<'_>,
+    high: Bytes<'_>,
+    out: Out<'_, RawSample>,
+) -> Status {
+    with_table(handle, |t| {
+        let high = Some(high.slice()).filter(|high| !high.is_empty());
+        let outline = tree(t, number)?.outline(low.slice(), high)?;
+        let firsts: Vec<&[u8]> = outline.firsts.iter().map(Vec::as_slice).collect();
+        put(out, RawSample::of(&firsts, outline.are_leaves));
+        Ok(())
+    })
+}
+
+/// The keys of the leaf in which `key` is or would be, for cardinalities.
 #[no_mangle]
 pub extern "C" fn teak_tree_sample(
     handle: Option<&TableHandle>,
     number: u32,
-    max_leaves: usize,
+    key: Bytes<'_>,
     out: Out<'_, RawSample>,
 ) -> Status {
     with_table(handle, |t| {
-        let mut sample = SampledHandle::default();
-        tree(t, number)?.sample(max_leaves, &mut |keys| sample.push_leaf(keys))?;
-        put(out, sample.into_raw());
+        let mut sample = RawSample::of(&[], true);
+        tree(t, number)?.sample(key.slice(), &mut |keys| sample = RawSample::of(keys, true))?;
+        put(out, sample);
         Ok(())
     })
 }
@@ -439,8 +445,7 @@ pub extern "C" fn teak_tree_sample(
 #[no_mangle]
 pub extern "C" fn teak_sample_free(sample: Option<&mut RawSample>) {
     if let Some(sample) = sample {
-        let (keys, leaf_ends) = (std::ptr::null(), std::ptr::null());
-        *sample = RawSample { keys, n_keys: 0, leaf_ends, n_leaves: 0, owner: None };
+        *sample = RawSample { keys: std::ptr::null(), n_keys: 0, are_leaves: 0, owner: None };
     }
 }
 

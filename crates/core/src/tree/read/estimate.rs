@@ -1,5 +1,4 @@
-//! How many entries a range has, from inner nodes and the leaves in which it begins and ends; and samples of leaves
-//! for statistics.
+//! How many entries a range has, from inner nodes and the leaves in which it begins and ends.
 
 use crate::tree::block::Block;
 use crate::tree::leaf::changes::Changes;
@@ -7,7 +6,6 @@ use crate::tree::leaf::node::{InnerView, Node};
 use crate::tree::leaf::Base;
 use crate::tree::storing::tree::Tree;
 use crate::tree::versions::delta::{Delta, EntryRef};
-use crate::tree::versions::visibility::Reader;
 use crate::Result;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -115,49 +113,6 @@ impl Tree {
         match node {
             Node::Leaf(_) => Ok(None),
             Node::Inner(inner) => Ok(inner.view()?.clone()),
-        }
-    }
-
-    /// Visits the keys of about `leaves` leaves, spread evenly. Reads them from disk if need be.
-    pub fn sample(&self, leaves: usize, visit: &mut dyn FnMut(&[&[u8]])) -> Result<()> {
-        let mut previous: Option<Arc<Node>> = None;
-        for i in 0..leaves.max(1) {
-            let node = self.leaf_at((i as f64 + 0.5) / leaves.max(1) as f64)?;
-            if previous.as_ref().is_some_and(|p| Arc::ptr_eq(p, &node)) {
-                continue;
-            }
-            let Node::Leaf(leaf) = &*node else { continue };
-            let view = leaf.view();
-            let block = leaf.materialise(&node, &view, &Reader::at(u64::MAX))?;
-            let keys: Vec<Vec<u8>> = (0..block.len())
-                .map(|i| {
-                    let mut key = Vec::new();
-                    block.key_into(i, &mut key);
-                    key
-                })
-                .collect();
-            let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-            visit(&keys);
-            previous = Some(node);
-        }
-        Ok(())
-    }
-
-    fn leaf_at(&self, mut position: f64) -> Result<Arc<Node>> {
-        let mut node = self.root.load_full();
-        loop {
-            let child = match &*node {
-                Node::Leaf(_) => return Ok(node),
-                Node::Inner(inner) => {
-                    let view = inner.view()?;
-                    let Some(view) = view.as_ref() else { return Ok(node.clone()) };
-                    let scaled = position * view.len() as f64;
-                    let at = (scaled as usize).min(view.len() - 1);
-                    position = scaled - at as f64;
-                    view.child(at).clone()
-                }
-            };
-            node = child;
         }
     }
 }

@@ -7,4 +7,5 @@ pub(super) mod listing;
 pub(super) mod partition;
 pub(super) mod pass_over;
 pub(super) mod run;
+pub(super) mod sample;
 pub(super) mod window;

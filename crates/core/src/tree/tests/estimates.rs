@@ -96,3 +96,38 @@ fn estimates_of_long_ranges_read_no_leaf() {
     bench.tree.estimate(Bound::Included(&key(1)), Bound::Included(&key(2))).unwrap();
     assert!(bench.context.cache.used() > used);
 }
+
+#[test]
+fn an_outline_has_all_parts_and_those_of_a_range_lead_down_to_leaves() {
+    let bench = Bench::with_blocks(64 << 20, 4096);
+    for n in 0..60u64 {
+        let rows: Vec<_> = (0..1000).map(|i| (key(n * 1000 + i), Some(vec![7; 60]))).collect();
+        bench.commit(&rows);
+    }
+    let outline = bench.tree.outline(&[], None).unwrap();
+    assert!(
+        outline.firsts.len() > 64 && outline.firsts.is_sorted() && outline.firsts[0].is_empty(),
+        "{outline:?}"
+    );
+    let mut keys = Vec::new();
+    let ends = outline.firsts[1..].iter().map(|first| Some(first.as_slice())).chain([None]);
+    for (low, high) in outline.firsts.iter().zip(ends) {
+        let below = bench.tree.outline(low, high).unwrap();
+        assert!(below.are_leaves && below.firsts[0] <= *low && below.firsts.is_sorted());
+        assert!(
+            below.firsts.iter().all(|first| high.is_none_or(|high| first.as_slice() < high)),
+            "{below:?}"
+        );
+        for first in &below.firsts {
+            bench
+                .tree
+                .sample(first, &mut |leaf| {
+                    assert!(leaf[0] >= first.as_slice());
+                    keys.extend(leaf.iter().map(|key| key.to_vec()));
+                })
+                .unwrap();
+        }
+    }
+    assert_eq!(keys, (0..60_000).map(key).collect::<Vec<_>>());
+    bench.tree.sample(b"\xff\xff", &mut |leaf| assert_eq!(*leaf.last().unwrap(), key(59_999))).unwrap();
+}
