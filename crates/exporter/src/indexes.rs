@@ -7,15 +7,16 @@ use teak_metrics::{Family, Kind};
 
 const QUERY: &str =
     "SELECT TABLE_SCHEMA, TABLE_NAME, TREE, INDEX_NAME, ENTRIES, RAW_BYTES, DISK_BYTES, FILL, LOOK_UPS, \
-    SCANS, LOCK_WAITS, LOCK_WAIT_SECONDS FROM information_schema.TEAK_INDEXES";
+    SCANS, INSERTS, LOCK_WAITS, LOCK_WAIT_SECONDS FROM information_schema.TEAK_INDEXES";
 /// Names, kinds and meanings of what comes behind the labels.
-const NUMBERS: [(&str, Kind, &str); 8] = [
+const NUMBERS: [(&str, Kind, &str); 9] = [
     ("entries", Kind::Gauge, "Keys that are committed, about"),
     ("raw_bytes", Kind::Gauge, "Blocks before they are compressed, as of the last checkpoint"),
     ("disk_bytes", Kind::Gauge, "The same blocks on disk"),
     ("fill_ratio", Kind::Gauge, "What blocks have of what they could have"),
     ("look_ups_total", Kind::Counter, "Single keys that were looked up since the table was opened"),
     ("scans_total", Kind::Counter, "Ranges that were begun since the table was opened"),
+    ("inserts_total", Kind::Counter, "Keys that were put in since the table was opened"),
     ("lock_waits_total", Kind::Counter, "Waits for its locks that have ended"),
     ("lock_wait_seconds_total", Kind::Counter, "How long these took"),
 ];

@@ -30,6 +30,7 @@ ST_FIELD_INFO indexes[] = {Column("TABLE_SCHEMA", Varchar(NAME_CHAR_LEN), NOT_NU
                            Column("DICTIONARY_BYTES", Show::ULonglong(), NOT_NULL),
                            Column("LOOK_UPS", Show::ULonglong(), NOT_NULL),
                            Column("SCANS", Show::ULonglong(), NOT_NULL),
+                           Column("INSERTS", Show::ULonglong(), NOT_NULL),
                            Column("LOCK_WAITS", Show::ULonglong(), NOT_NULL),
                            Column("LOCK_WAIT_SECONDS", Double(20), NOT_NULL),
                            Column("LAST_CHANGE", Show::Datetime(0), NULLABLE),
@@ -53,7 +54,7 @@ int store_index(void* context, const teak_index_report* index) {
         row.number(number);
     add_share(&row, index->raw_bytes, index->leaves * index->block_bytes);
     add_share(&row, index->disk_bytes, index->raw_bytes);
-    for (uint64_t number : {index->dictionary_bytes, index->look_ups, index->scans, index->lock_waits})
+    for (uint64_t number : {index->dictionary_bytes, index->look_ups, index->scans, index->inserts, index->lock_waits})
         row.number(number);
     row.seconds(index->lock_wait_microseconds / 1000);
     index->changed_at ? row.maybe(listing.local_time(static_cast<my_time_t>(index->changed_at))) : row.null();

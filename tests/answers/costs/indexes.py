@@ -14,7 +14,7 @@ from kit.server import Server
 
 OPTIONS = ("--teak-cache-size=32M",)
 AT_ONCE = 16
-COLUMNS = ("index_name, tree, entries, leaves, height, raw_bytes, disk_bytes, fill, ratio, dictionary_bytes, look_ups, scans, lock_waits, lock_wait_seconds, "
+COLUMNS = ("index_name, tree, entries, leaves, height, raw_bytes, disk_bytes, fill, ratio, dictionary_bytes, look_ups, scans, inserts, lock_waits, lock_wait_seconds, "
            "last_change").split(", ")
 
 
@@ -82,6 +82,23 @@ def case_uses(server):
     server.query("select * from t where v = 7")
     found = listed(server)
     expect([name for name in found if found[name]["look_ups"] + found[name]["scans"] == 0], ["w, t", "unused"], "indexes that nobody used")
+
+
+def case_inserts(server):
+    server.query("create or replace table i (id int primary key, v int, w int, key v (v), unique key w (w)) engine=Teak")
+    with server.connect() as session:
+        rows(session, "insert into i values (1, 1, 1), (2, 2, 2), (3, null, null)")
+        expect([listed(server, "i")[name]["inserts"] for name in ("PRIMARY", "v", "w")], [0, 0, 0], "before the commit")
+        session.commit()
+        expect([listed(server, "i")[name]["inserts"] for name in ("PRIMARY", "v", "w")], [3, 3, 3], "inserts")
+        rows(session, "update i set v = v + 1")
+        rows(session, "update i set w = 10 where id = 1")
+        rows(session, "delete from i where id = 2")
+        session.commit()
+        expect([listed(server, "i")[name]["inserts"] for name in ("PRIMARY", "v", "w")], [3, 5, 4], "what changes put in")
+        rows(session, "insert into i values (4, 4, 4)")
+        session.rollback()
+        expect([listed(server, "i")[name]["inserts"] for name in ("PRIMARY", "v", "w")], [3, 5, 4], "what was rolled back")
 
 
 def case_lock_waits(server):

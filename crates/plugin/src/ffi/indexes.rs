@@ -36,6 +36,8 @@ pub struct RawIndexReport {
     pub look_ups: u64,
     /// Ranges that were begun.
     pub scans: u64,
+    /// Keys that were put in.
+    pub inserts: u64,
     pub lock_waits: u64,
     pub lock_wait_microseconds: u64,
     /// Seconds since 1970 when a transaction last committed a change; 0: none has.
@@ -65,6 +67,7 @@ fn report(
         dictionary_bytes: tree.dictionary_bytes(),
         look_ups,
         scans,
+        inserts: tree.inserts(),
         lock_waits,
         lock_wait_microseconds: u64::try_from(waited.as_micros()).unwrap_or(u64::MAX),
         changed_at: tree.changed_at(),

@@ -146,7 +146,7 @@ impl Engine {
                 .all_trees()
                 .iter()
                 .take(1)
-                .for_each(|rows| rows.note_change(shared.time.calendar_seconds()));
+                .for_each(|rows| rows.note_commit(0, 0, shared.time.calendar_seconds()));
         }
         Ok(())
     }

@@ -52,13 +52,15 @@ pub(in crate::engine) struct Touched {
     tree: Arc<Tree>,
     /// What the commit adds to its row count.
     rows: i64,
+    /// Keys that it has put in, also if that was taken back.
+    inserts: u64,
     /// Its keys that it has written, while somebody follows the tree.
     keys: NotedKeys,
 }
 
 impl Touched {
     fn new(tree: &Arc<Tree>, rows: i64) -> Touched {
-        Touched { tree: tree.clone(), rows, keys: NotedKeys::default() }
+        Touched { tree: tree.clone(), rows, inserts: 0, keys: NotedKeys::default() }
     }
 }
 
@@ -404,6 +406,7 @@ impl Work {
         self.sequence = sequence;
         let touched = self.touched.entry(tree.id()).or_insert_with(|| Touched::new(tree, 0));
         touched.rows += rows;
+        touched.inserts += rows.max(0) as u64;
         self.weight += rows.unsigned_abs().max(1);
     }
 
@@ -579,17 +582,14 @@ impl Work {
 fn publish(
     shared: &Shared,
     status: Option<&TxnStatus>,
-    touched: &NumberMap<TreeId, Touched>,
+    all: &NumberMap<TreeId, Touched>,
     founded: &[Arc<Table>],
 ) {
     if let Some(status) = status {
-        shared.clock.publish_changes(status, touched.values().map(|touched| touched.tree.last_change()));
+        shared.clock.publish_changes(status, all.values().map(|touched| touched.tree.last_change()));
     }
     let now = shared.time.calendar_seconds();
-    for touched in touched.values() {
-        touched.tree.add_entries(touched.rows);
-        touched.tree.note_change(now);
-    }
+    all.values().for_each(|touched| touched.tree.note_commit(touched.rows, touched.inserts, now));
     found(founded);
 }
 

@@ -122,9 +122,15 @@ impl Trunk {
         self.shared.size.entries()
     }
 
-    /// Adjusts the number of entries when a transaction commits.
+    /// Adjusts the number of entries, by what no transaction did.
     pub(crate) fn add_entries(&self, change: i64) {
         self.shared.size.add_entries(change);
+    }
+
+    /// Keys that transactions which are committed have put in since it was opened; who removes one and puts it in again
+    /// has put in two.
+    pub fn inserts(&self) -> u64 {
+        self.shared.size.inserts()
     }
 
     /// When the last transaction that changed it was committed, in seconds since 1970; 0: none since it was opened.
@@ -132,9 +138,12 @@ impl Trunk {
         self.shared.size.changed_at()
     }
 
-    /// A transaction that has changed it is committed.
-    pub(crate) fn note_change(&self, second: u64) {
-        self.shared.size.note_change(second);
+    /// A transaction that has changed it is committed: so many entries more, so many put in.
+    pub(crate) fn note_commit(&self, entries: i64, inserts: u64, second: u64) {
+        let size = &self.shared.size;
+        size.add_entries(entries);
+        size.add_inserts(inserts);
+        size.note_change(second);
     }
 
     /// Number of leaves.

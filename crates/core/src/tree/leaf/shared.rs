@@ -59,6 +59,8 @@ pub(crate) struct TreeShared {
 /// How large a tree is: statistics.
 pub(crate) struct Size {
     entries: AtomicI64,
+    /// Since it was opened; on the line that a commit writes to anyhow.
+    inserts: AtomicU64,
     leaves: AtomicU64,
     stored_bytes: AtomicI64,
     raw_bytes: AtomicI64,
@@ -94,6 +96,7 @@ impl Size {
     pub(in crate::tree) fn of(root: Option<&TreeRoot>) -> Size {
         Size {
             entries: AtomicI64::new(root.map_or(0, |r| r.entries as i64)),
+            inserts: AtomicU64::new(0),
             leaves: AtomicU64::new(root.map_or(1, |r| r.leaves)),
             stored_bytes: AtomicI64::new(root.map_or(0, |r| r.stored_bytes as i64)),
             raw_bytes: AtomicI64::new(root.map_or(0, |r| r.raw_bytes as i64)),
@@ -109,6 +112,16 @@ impl Size {
 
     pub(in crate::tree) fn add_entries(&self, change: i64) {
         self.entries.fetch_add(change, Ordering::Relaxed); // Relaxed: see above
+    }
+
+    pub(in crate::tree) fn inserts(&self) -> u64 {
+        self.inserts.load(Ordering::Relaxed) // Relaxed: see above
+    }
+
+    pub(in crate::tree) fn add_inserts(&self, more: u64) {
+        if more > 0 {
+            self.inserts.fetch_add(more, Ordering::Relaxed); // Relaxed: see above
+        }
     }
 
     pub(in crate::tree) fn changed_at(&self) -> u64 {
