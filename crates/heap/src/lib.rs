@@ -9,11 +9,21 @@
 //! | module | is responsible for |
 //! |---|---|
 //! | `recorder/` | what hooks do: stacks of allocations that are wanted, until they are freed |
+//! | `allocator/` | which malloc the server has, its numbers, how it is watched |
 //! | `sessions` | whose statements are followed, and marks in them |
+//! | `control` | what runs: sampling, followed sessions, and with them the hooks |
 //! | `digest` | statements without their values |
+//! | `sites` | live objects by call site, session and statement |
+//! | `symbols` | names, files and lines of addresses |
+//! | `dump/` | profiles as files, for `jeprof`, `google-pprof` and `pprof` |
 #![deny(unsafe_op_in_unsafe_fn)]
 #![deny(missing_docs)]
 
+pub mod allocator;
+pub mod control;
 pub mod digest;
+pub mod dump;
 pub mod recorder;
 pub mod sessions;
+pub mod sites;
+pub mod symbols;
