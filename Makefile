@@ -20,7 +20,7 @@ sql: ## open a client on the private server
 setup: ## install what is missing to build and run
 	@scripts/setup.sh
 
-build: ## build/plugin/ha_teak.so, build/bin/teak and build/bin/teak-bench
+build: ## build/plugin/ha_teak.so and teak_heap.so, build/bin/teak and teak-bench
 	@scripts/build.sh
 
 profiled: ## build/profiled/plugin/ha_teak.so: the plugin laid out by what a training run used; three builds
@@ -38,7 +38,7 @@ mtr-all: mtr ## the same, and 1,000 tests of MariaDB's suites main, innodb, part
 
 format: ## put Rust and C++ sources into the form that `make test` checks
 	@cargo fmt --all
-	@clang-format -i crates/plugin/shim/*.cc crates/plugin/shim/*.h
+	@clang-format -i crates/*/shim/*.cc crates/*/shim/*.h
 
 clean: down ## stop the server and remove target, build and var
 	rm -rf target build var

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds build/plugin/ha_teak.so, build/bin/teak and build/bin/teak-bench, in release mode, only what changed.
+# Builds build/plugin/ha_teak.so and teak_heap.so, build/bin/teak and teak-bench, in release mode, only what changed.
 #
 # usage: scripts/build.sh
 set -euo pipefail
@@ -26,10 +26,10 @@ for program in teak teak-bench; do
     mv -f "$BUILD/bin/$program.new" "$BUILD/bin/$program"
 done
 
-if compgen -G 'crates/plugin/shim/*.cc' >/dev/null; then
-    make --no-print-directory -s -j2 -f scripts/shim.mk HEADERS="$headers" \
-        RUST_LIB="$target/release/libteak_plugin.a" OUT=build/plugin ||
-        die "building the plugin's C++ side failed (see above)."
-else
-    warn "crates/plugin/shim has no C++ files yet: no plugin was linked"
-fi
+# link_plugin NAME CRATE LIBRARY OBJECTS: its C++ side compiled, and linked with its Rust side.
+link_plugin() {
+    make --no-print-directory -s -j2 -f scripts/shim.mk HEADERS="$headers" NAME="$1" CRATE="crates/$2" \
+        RUST_LIB="$target/release/$3" OBJ="$4" OUT=build/plugin || die "building the C++ side of $1.so failed (see above)."
+}
+link_plugin ha_teak plugin libteak_plugin.a build/shim
+link_plugin teak_heap heap libteak_heap.a build/heap-shim

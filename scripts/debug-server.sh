@@ -86,16 +86,19 @@ build_server() {
 
 # The plugin has to be of one mind with the server about the layout of its structures: the same -D.
 build_plugin() {
-    local defines headers target=${CARGO_TARGET_DIR:-$ROOT/target}
+    local defines headers plugin name crate target=${CARGO_TARGET_DIR:-$ROOT/target}
     headers=build/headers/$(cat "$BUILD/mariadb-version")
     defines=$(sed -n 's/^CXX_FLAGS = //p' "$TREE/sql/CMakeFiles/sql.dir/flags.make" |
         grep -oE -- '-D[A-Z_a-z0-9=]+' | paste -sd' ')
     [ -n "$defines" ] || die "cannot find the compiler's flags in $TREE/sql/CMakeFiles/sql.dir/flags.make."
-    cargo build --profile checked --quiet -p teak-plugin || die "cargo build failed (see above)."
-    make --no-print-directory -s -j2 -f scripts/shim.mk HEADERS="$headers" PUBLIC="$TREE/include" \
-        SERVER_DEFINES="$defines" SERVICES="$TREE/libservices/libmysqlservices.a" OBJ=build/debug-server/shim \
-        RUST_LIB="$target/checked/libteak_plugin.a" OUT=build/debug-server/plugin ||
-        die "building the plugin's C++ side for the debug server failed (see above)."
+    cargo build --profile checked --quiet -p teak-plugin -p teak-heap || die "cargo build failed (see above)."
+    for plugin in "ha_teak plugin" "teak_heap heap"; do
+        read -r name crate <<<"$plugin"
+        make --no-print-directory -s -j2 -f scripts/shim.mk HEADERS="$headers" PUBLIC="$TREE/include" \
+            SERVER_DEFINES="$defines" SERVICES="$TREE/libservices/libmysqlservices.a" NAME="$name" CRATE="crates/$crate" \
+            RUST_LIB="$target/checked/libteak_$crate.a" OBJ="build/debug-server/$crate" OUT=build/debug-server/plugin ||
+            die "building the C++ side of $name.so for the debug server failed (see above)."
+    done
 }
 
 main() {

@@ -12,9 +12,14 @@ set -euo pipefail
 . "$ROOT/scripts/lib/mariadb.sh"
 
 build_packages=(g++ make gcc libc6-dev python3 tzdata perl xz-utils)
-test_packages=(clang-format shellcheck sysbench patch python3-pymysql zstd openssl prometheus prometheus-mysqld-exporter)
-# Debian 13 came without mydumper (tests/kit/debian.py).
-[ "$(debian_release)" != bookworm ] || test_packages+=(mydumper)
+test_packages=(clang-format shellcheck sysbench patch python3-pymysql zstd openssl prometheus prometheus-mysqld-exporter
+    libjemalloc2 libjemalloc-dev google-perftools binutils)
+# Debian 13 came without mydumper (tests/kit/debian.py); its libraries say that their time_t has 64 bits.
+if [ "$(debian_release)" = bookworm ]; then
+    test_packages+=(mydumper libgoogle-perftools4)
+else
+    test_packages+=(libgoogle-perftools4t64)
+fi
 RUST_MINIMUM=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml")
 
 check_distribution() {

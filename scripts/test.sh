@@ -34,7 +34,7 @@ step_clippy() {
 
 step_clang_format() {
     local files
-    mapfile -t files < <(git ls-files 'crates/plugin/shim/*.cc' 'crates/plugin/shim/*.h')
+    mapfile -t files < <(git ls-files 'crates/*/shim/*.cc' 'crates/*/shim/*.h')
     [ "${#files[@]}" -eq 0 ] || clang-format --dry-run --Werror "${files[@]}"
 }
 
@@ -50,7 +50,7 @@ step_style() { scripts/style.py; }
 # quick.
 step_doc() {
     RUSTDOCFLAGS="-D warnings" limited cargo doc --no-deps --quiet \
-        --package teak-core --package teak-rows --package teak-plugin --package teak-console \
+        --package teak-core --package teak-rows --package teak-plugin --package teak-heap --package teak-console \
         --package teak-client --package teak-sql --package teak-binlog --package teak-load \
         --package teak-replicate --package teak-convert --package teak-metrics --package teak-exporter
 }

@@ -16,6 +16,7 @@
 //! | `sites` | live objects by call site, session and statement |
 //! | `symbols` | names, files and lines of addresses |
 //! | `dump/` | profiles as files, for `jeprof`, `google-pprof` and `pprof` |
+//! | `ffi/` | the border to C++, and all that is unsafe of it |
 #![deny(unsafe_op_in_unsafe_fn)]
 #![deny(missing_docs)]
 
@@ -23,6 +24,7 @@ pub mod allocator;
 pub mod control;
 pub mod digest;
 pub mod dump;
+pub mod ffi;
 pub mod recorder;
 pub mod sessions;
 pub mod sites;

@@ -1,0 +1,86 @@
+//! What the allocator's hooks do.
+
+use std::os::raw::{c_int, c_void};
+use std::sync::OnceLock;
+
+use super::border::{hooked, RawThread};
+use crate::allocator::HookFunctions;
+use crate::recorder::recorder;
+
+static FUNCTIONS: OnceLock<HookFunctions> = OnceLock::new();
+
+/// jemalloc's `hook_alloc`.
+pub type JemallocAllocFunction =
+    extern "C" fn(extra: *mut c_void, kind: c_int, result: *mut c_void, raw: usize, arguments: *const usize);
+/// jemalloc's `hook_dalloc`.
+pub type JemallocDallocFunction =
+    extern "C" fn(extra: *mut c_void, kind: c_int, address: *mut c_void, arguments: *const usize);
+/// jemalloc's `hook_expand`.
+pub type JemallocExpandFunction = extern "C" fn(
+    extra: *mut c_void,
+    kind: c_int,
+    address: *mut c_void,
+    old_bytes: usize,
+    new_bytes: usize,
+    raw: usize,
+    arguments: *const usize,
+);
+/// gperftools' `MallocHook_NewHook`.
+pub type TcmallocNewFunction = extern "C" fn(address: *const c_void, bytes: usize);
+/// gperftools' `MallocHook_DeleteHook`.
+pub type TcmallocDeleteFunction = extern "C" fn(address: *const c_void);
+
+/// The functions of the shim that allocators are to call.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub struct RawHooks {
+    pub jemalloc_alloc: JemallocAllocFunction,
+    pub jemalloc_dalloc: JemallocDallocFunction,
+    pub jemalloc_expand: JemallocExpandFunction,
+    pub tcmalloc_new: TcmallocNewFunction,
+    pub tcmalloc_delete: TcmallocDeleteFunction,
+}
+
+/// Once, before anything else.
+#[no_mangle]
+pub extern "C" fn teak_heap_hooks(hooks: Option<&RawHooks>) {
+    if let Some(hooks) = hooks {
+        FUNCTIONS.get_or_init(|| HookFunctions {
+            jemalloc_alloc: hooks.jemalloc_alloc,
+            jemalloc_dalloc: hooks.jemalloc_dalloc,
+            jemalloc_expand: hooks.jemalloc_expand,
+            tcmalloc_new: hooks.tcmalloc_new,
+            tcmalloc_delete: hooks.tcmalloc_delete,
+        });
+    }
+}
+
+/// Those that were given.
+pub fn functions() -> Result<&'static HookFunctions, String> {
+    FUNCTIONS.get().ok_or_else(|| "the plugin was not started".to_string())
+}
+
+/// There are `bytes` at `address`, of which nobody else knows yet.
+#[no_mangle]
+pub extern "C" fn teak_heap_allocated(thread: Option<&mut RawThread>, address: usize, bytes: usize) {
+    if let Some(recorder) = recorder() {
+        hooked(thread, |thread| recorder.allocated(thread, address, bytes as u64));
+    }
+}
+
+/// What is at `address` is about to be freed.
+#[no_mangle]
+pub extern "C" fn teak_heap_freed(thread: Option<&mut RawThread>, address: usize) {
+    if let Some(recorder) = recorder() {
+        hooked(thread, |thread| recorder.freed(thread, address));
+    }
+}
+
+/// There are `bytes` at `address` now.
+#[no_mangle]
+pub extern "C" fn teak_heap_resized(thread: Option<&mut RawThread>, address: usize, bytes: usize) {
+    if let Some(recorder) = recorder() {
+        hooked(thread, |thread| recorder.resized(thread, address, bytes as u64));
+    }
+}

@@ -1,0 +1,31 @@
+//! Where statements and connections begin and end. Called for each of them, so it has to be short.
+
+use super::border::{paused, Bytes, RawThread};
+use super::hooks::functions;
+use crate::control;
+
+/// The thread works on a statement of this connection, which has this text until it ends; empty: it has none.
+#[no_mangle]
+pub extern "C" fn teak_heap_statement_begins(
+    thread: Option<&mut RawThread>,
+    connection: u64,
+    query: Bytes<'_>,
+) {
+    paused(thread, (), |thread| control::sessions().begin_statement(thread, connection, query.slice()));
+}
+
+/// The statement is over.
+#[no_mangle]
+pub extern "C" fn teak_heap_statement_ends(thread: Option<&mut RawThread>) {
+    paused(thread, (), |thread| thread.end());
+}
+
+/// The connection is gone.
+#[no_mangle]
+pub extern "C" fn teak_heap_connection_ends(thread: Option<&mut RawThread>, connection: u64) {
+    paused(thread, (), |thread| {
+        if let Ok(functions) = functions() {
+            control::disconnect(thread, functions, connection);
+        }
+    });
+}
