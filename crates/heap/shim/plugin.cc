@@ -47,7 +47,7 @@ st_mysql_audit statements_descriptor = {
     MYSQL_AUDIT_INTERFACE_VERSION, nullptr, notify, {MYSQL_AUDIT_GENERAL_CLASSMASK | MYSQL_AUDIT_CONNECTION_CLASSMASK}};
 
 int start(void*) {
-    teak_heap_hooks(&hooks);
+    teak_heap_begin(&hooks);
     return 0;
 }
 

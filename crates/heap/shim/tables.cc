@@ -25,6 +25,7 @@ ST_FIELD_INFO heap[] = {Column("FUNCTION", Varchar(1024), NOT_NULL),
                         Column("SESSION", Show::ULonglong(), NULLABLE),
                         Column("DIGEST", Varchar(16), NULLABLE),
                         Column("DIGEST_TEXT", Varchar(240), NULLABLE),
+                        Column("KEPT_BY", Varchar(64), NULLABLE),
                         Column("WALK", Varchar(5), NOT_NULL),
                         Column("STACK", Longtext(MAX_FIELD_VARCHARLENGTH), NOT_NULL),
                         CEnd()};
@@ -66,6 +67,7 @@ int store_site(void* context, const teak_site* site) {
     row.unless_zero(site->session);
     row.unless_empty(text_of(site->digest));
     row.unless_empty(text_of(site->statement));
+    row.unless_empty(cut(site->kept_by, 64));
     row.text(text_of(site->walk));
     row.text(text_of(site->stack));
     return schema_table_store_record(listing->thd, listing->table) || thd_killed(listing->thd);

@@ -98,9 +98,18 @@ pub fn stop(functions: &HookFunctions) -> bool {
 /// Follows a session from its next statement on.
 ///
 /// # Errors
-/// The allocator cannot be watched.
+/// The allocator cannot be watched, or nobody tells where the session's statements begin and end.
 pub fn follow(thread: &mut ThreadState, functions: &HookFunctions, connection: u64) -> Result<(), String> {
     let mut running = lock();
+    if let Some(refusal) = allocator().refusal() {
+        return Err(refusal);
+    }
+    // A session that had a statement between UNINSTALL and the last use of the plugin is told of no more: MariaDB notes
+    // that it has looked for plugins, and looks again only if it had found one (mysql_audit_release in sql_audit.cc).
+    if !sessions().is_told(thread, connection) {
+        return Err("the server does not tell where this session's statements begin and end; connect anew"
+            .to_string());
+    }
     watch(&mut running, thread, functions)?;
     sessions().follow(connection);
     Ok(())
@@ -132,9 +141,7 @@ pub fn disconnect(thread: &mut ThreadState, functions: &HookFunctions, connectio
 pub fn end(functions: &HookFunctions) {
     stop(functions);
     let mut running = lock();
-    for connection in sessions().all().into_keys() {
-        sessions().forget(connection);
-    }
+    sessions().forget_all();
     leave_unless_needed(&mut running, functions);
 }
 

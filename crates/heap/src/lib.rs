@@ -14,6 +14,7 @@
 //! | `control` | what runs: sampling, followed sessions, and with them the hooks |
 //! | `digest` | statements without their values |
 //! | `sites` | live objects by call site, session and statement |
+//! | `keepers` | what a server keeps on purpose |
 //! | `symbols` | names, files and lines of addresses |
 //! | `dump/` | profiles as files, for `jeprof`, `google-pprof` and `pprof` |
 //! | `ffi/` | the border to C++, and all that is unsafe of it |
@@ -25,6 +26,7 @@ pub mod control;
 pub mod digest;
 pub mod dump;
 pub mod ffi;
+pub mod keepers;
 pub mod recorder;
 pub mod sessions;
 pub mod sites;

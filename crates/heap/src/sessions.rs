@@ -5,7 +5,7 @@
 //! the one that asks is not finished, so it is left out.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::recorder::thread::ThreadState;
@@ -55,6 +55,8 @@ impl Session {
 pub struct Sessions {
     known: Mutex<HashMap<u64, Session>>,
     followed: AtomicUsize,
+    /// Counts how often all were forgotten, as nobody told of statements any more.
+    epoch: AtomicU64,
 }
 
 impl Sessions {
@@ -113,13 +115,28 @@ impl Sessions {
         self.known().values_mut().for_each(|session| session.marks.clear());
     }
 
+    /// Forgets all of them.
+    pub fn forget_all(&self) {
+        self.epoch.fetch_add(1, Ordering::SeqCst);
+        let connections: Vec<u64> = self.known().keys().copied().collect();
+        connections.into_iter().for_each(|connection| {
+            self.forget(connection);
+        });
+    }
+
+    /// Whether it was told that this thread works on a statement of the connection.
+    pub fn is_told(&self, thread: &ThreadState, connection: u64) -> bool {
+        thread.session == connection && thread.epoch == self.epoch.load(Ordering::SeqCst)
+    }
+
     /// A statement begins on this thread. One that is part of another, in a stored routine, belongs to that.
     pub fn begin_statement(&self, thread: &mut ThreadState, connection: u64, query: &[u8]) {
-        if thread.session == connection {
+        if self.is_told(thread, connection) {
             return;
         }
         thread.end();
         thread.begin(connection, query);
+        thread.epoch = self.epoch.load(Ordering::SeqCst);
         if self.followed() == 0 {
             return;
         }
@@ -175,6 +192,20 @@ mod tests {
         // Under the thread pool the end of a connection may leave a thread that goes on for another one.
         sessions.begin_statement(&mut thread, 8, b"select 1");
         assert_eq!((thread.exact, thread.session), (0, 8));
+    }
+
+    #[test]
+    fn what_was_told_before_all_were_forgotten_does_not_count() {
+        let sessions = Sessions::default();
+        let mut thread = ThreadState::default();
+        sessions.follow(7);
+        sessions.begin_statement(&mut thread, 7, b"uninstall");
+        assert!(sessions.is_told(&thread, 7) && !sessions.is_told(&thread, 8));
+        sessions.forget_all();
+        assert!(!sessions.is_told(&thread, 7));
+        sessions.follow(7);
+        sessions.begin_statement(&mut thread, 7, b"select 1");
+        assert_eq!((thread.statement, thread.query()), (1, &b"select 1"[..]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::control;
+use crate::keepers::keeper;
 use crate::recorder::records::{Record, EXACT, SAMPLED};
 use crate::recorder::thread::{ThreadState, INSIDE};
 use crate::recorder::walk::Stack;
@@ -156,34 +157,45 @@ fn no_mark(session: &Session, name: &str) -> String {
     format!("this session has no mark '{name}': {known}")
 }
 
+/// Those that nothing is known to keep come first, and are what is counted.
 fn as_json(sites: &[Site], lost: u64) -> String {
-    use std::fmt::Write;
     let mut symbols = Symbols::new();
-    let (objects, bytes) = sites
-        .iter()
-        .fold((0.0, 0.0), |(objects, bytes), site| (objects + site.live.objects, bytes + site.live.bytes));
-    let mut json = format!("{{\"objects\": {objects}, \"bytes\": {bytes}, \"lost\": {lost}, \"sites\": [");
-    for (number, site) in sites.iter().take(TOLD).enumerate() {
+    let (mut leaked, mut kept) = (Vec::new(), Vec::new());
+    for site in sites {
         let frames = symbols.stack(&site.stack);
-        let place = call_site(&frames);
-        let stack: Vec<_> = frames.iter().map(|frame| quoted(&frame.to_string())).collect();
-        // Writing to a String does not fail.
-        let _ = write!(
-            json,
-            "{}{{\"objects\": {}, \"bytes\": {}, \"function\": {}, \"module\": {}, \"statement\": {}, \"walk\": {}, \
-             \"stack\": [{}]}}",
-            if number == 0 { "" } else { ", " },
-            site.live.objects,
-            site.live.bytes,
-            quoted(&place.name()),
-            quoted(place.module_name()),
-            site.statement.as_ref().map_or("null".to_string(), |(_, text)| quoted(text)),
-            quoted(walk_of(site)),
-            stack.join(", "),
-        );
+        let keeper = keeper(&frames);
+        let list = if keeper.is_none() { &mut leaked } else { &mut kept };
+        list.push((site, frames, keeper));
     }
-    json.push_str("]}");
-    json
+    let sum = |list: &[(&Site, Vec<Frame>, Option<&str>)]| {
+        let (objects, bytes) = list.iter().fold((0.0, 0.0), |(objects, bytes), (site, ..)| {
+            (objects + site.live.objects, bytes + site.live.bytes)
+        });
+        format!("\"objects\": {objects}, \"bytes\": {bytes}")
+    };
+    let (leaks, keeps) = (sum(&leaked), sum(&kept));
+    leaked.append(&mut kept);
+    let told: Vec<String> =
+        leaked.iter().take(TOLD).map(|(site, frames, keeper)| site_as_json(site, frames, *keeper)).collect();
+    format!("{{{leaks}, \"kept\": {{{keeps}}}, \"lost\": {lost}, \"sites\": [{}]}}", told.join(", "))
+}
+
+fn site_as_json(site: &Site, frames: &[Frame], keeper: Option<&str>) -> String {
+    let place = call_site(frames);
+    let stack: Vec<_> = frames.iter().map(|frame| quoted(&frame.to_string())).collect();
+    let or_null = |text: Option<&str>| text.map_or("null".to_string(), quoted);
+    format!(
+        "{{\"objects\": {}, \"bytes\": {}, \"function\": {}, \"module\": {}, \"kept_by\": {}, \"statement\": {}, \
+         \"walk\": {}, \"stack\": [{}]}}",
+        site.live.objects,
+        site.live.bytes,
+        quoted(&place.name()),
+        quoted(place.module_name()),
+        or_null(keeper),
+        or_null(site.statement.as_ref().map(|(_, text)| text.as_str())),
+        quoted(walk_of(site)),
+        stack.join(", "),
+    )
 }
 
 /// Whether the stack goes up to where the thread began, in a word.
@@ -240,6 +252,6 @@ mod tests {
 
     #[test]
     fn leaks_of_nothing_are_told() {
-        assert_eq!(as_json(&[], 0), "{\"objects\": 0, \"bytes\": 0, \"lost\": 0, \"sites\": []}");
+        assert_eq!(as_json(&[], 0), "{\"objects\": 0, \"bytes\": 0, \"kept\": {\"objects\": 0, \"bytes\": 0}, \"lost\": 0, \"sites\": []}");
     }
 }

@@ -104,13 +104,3 @@ pub extern "C" fn teak_heap_dump(
 ) -> Status {
     answer(thread, text, |thread| dump::dump(thread, &directory.text(), &name.text()))
 }
-
-/// Ends all: no hook is there any more, nor a session that is followed.
-#[no_mangle]
-pub extern "C" fn teak_heap_end(thread: Option<&mut RawThread>) {
-    paused(thread, (), |_| {
-        if let Ok(functions) = functions() {
-            control::end(functions);
-        }
-    });
-}

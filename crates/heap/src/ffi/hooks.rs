@@ -1,13 +1,17 @@
 //! What the allocator's hooks do.
 
 use std::os::raw::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 
-use super::border::{hooked, RawThread};
+use super::border::{hooked, paused, RawThread};
 use crate::allocator::HookFunctions;
+use crate::control;
 use crate::recorder::recorder;
 
 static FUNCTIONS: OnceLock<HookFunctions> = OnceLock::new();
+/// Whether somebody tells where statements begin and end.
+static IS_THERE: AtomicBool = AtomicBool::new(false);
 
 /// jemalloc's `hook_alloc`.
 pub type JemallocAllocFunction =
@@ -42,9 +46,9 @@ pub struct RawHooks {
     pub tcmalloc_delete: TcmallocDeleteFunction,
 }
 
-/// Once, before anything else.
+/// The plugin that tells where statements begin and end is there from now on.
 #[no_mangle]
-pub extern "C" fn teak_heap_hooks(hooks: Option<&RawHooks>) {
+pub extern "C" fn teak_heap_begin(hooks: Option<&RawHooks>) {
     if let Some(hooks) = hooks {
         FUNCTIONS.get_or_init(|| HookFunctions {
             jemalloc_alloc: hooks.jemalloc_alloc,
@@ -53,12 +57,22 @@ pub extern "C" fn teak_heap_hooks(hooks: Option<&RawHooks>) {
             tcmalloc_new: hooks.tcmalloc_new,
             tcmalloc_delete: hooks.tcmalloc_delete,
         });
+        IS_THERE.store(true, Ordering::SeqCst);
     }
+}
+
+/// It goes: no hook is there any more, nor a session that is followed.
+#[no_mangle]
+pub extern "C" fn teak_heap_end(thread: Option<&mut RawThread>) {
+    IS_THERE.store(false, Ordering::SeqCst);
+    paused(thread, (), |_| FUNCTIONS.get().into_iter().for_each(control::end));
 }
 
 /// Those that were given.
 pub fn functions() -> Result<&'static HookFunctions, String> {
-    FUNCTIONS.get().ok_or_else(|| "the plugin was not started".to_string())
+    FUNCTIONS.get().filter(|_| IS_THERE.load(Ordering::SeqCst)).ok_or_else(|| {
+        "the plugin teak_heap_statements is not installed; INSTALL SONAME 'teak_heap' installs what is missing".to_string()
+    })
 }
 
 /// There are `bytes` at `address`, of which nobody else knows yet.

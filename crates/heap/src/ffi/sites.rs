@@ -3,6 +3,7 @@
 use std::os::raw::{c_int, c_void};
 
 use super::border::{paused, Bytes, Context, RawThread};
+use crate::keepers::keeper;
 use crate::sites::{all, call_site, walk_of, Amount};
 use crate::symbols::Symbols;
 
@@ -26,6 +27,8 @@ pub struct RawSite<'a> {
     /// Empty: no statement.
     pub digest: Bytes<'a>,
     pub statement: Bytes<'a>,
+    /// Empty: nothing is known to keep it.
+    pub kept_by: Bytes<'a>,
     pub walk: Bytes<'a>,
     /// A frame a line, the innermost first.
     pub stack: Bytes<'a>,
@@ -68,6 +71,7 @@ pub extern "C" fn teak_heap_sites(
                 session: site.session,
                 digest: Bytes::of(digest.as_bytes()),
                 statement: Bytes::of(statement.as_bytes()),
+                kept_by: Bytes::of(keeper(&frames).unwrap_or("").as_bytes()),
                 walk: Bytes::of(walk_of(&site).as_bytes()),
                 stack: Bytes::of(stack.as_bytes()),
             };

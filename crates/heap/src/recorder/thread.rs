@@ -24,6 +24,8 @@ pub struct ThreadState {
     pub query_data: *const u8,
     /// Its bytes.
     pub query_len: usize,
+    /// While which plugin was there the server told of the statement.
+    pub epoch: u64,
     /// Bytes until the next sample, by this mean.
     until_sample: i64,
     period: u64,
@@ -40,6 +42,7 @@ impl Default for ThreadState {
             digest: 0,
             query_data: std::ptr::null(),
             query_len: 0,
+            epoch: 0,
             until_sample: 0,
             period: 0,
             random: 0,
