@@ -4,6 +4,7 @@
 # usage: scripts/server.sh {start|stop|status|wait|sql}
 #
 # TEAK_PORT (3310) is the TCP port on 127.0.0.1, TEAK_VAR (./var) the directory, TEAK_CACHE_SIZE (512M) the cache.
+# TEAK_MALLOC is a library whose malloc the server gets in place of the C library's (make heap-demo).
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
 . "$(dirname "$0")/lib/base.sh"
@@ -58,7 +59,7 @@ start() {
     rm -f "$PID_FILE"
     [ ! -e "$ERROR_LOG" ] || LOG_LINES_BEFORE=$(wc -l <"$ERROR_LOG")
     # By its full path, or the backtrace of a crash could not find the server's symbols.
-    setsid "$(command -v mariadbd)" --defaults-file="$CONFIG" >>"$ERROR_LOG" 2>&1 </dev/null &
+    setsid env ${TEAK_MALLOC:+"LD_PRELOAD=$TEAK_MALLOC"} "$(command -v mariadbd)" --defaults-file="$CONFIG" >>"$ERROR_LOG" 2>&1 </dev/null &
     wait_until_it_answers $!
     say "the server answers on $SOCKET and 127.0.0.1:$PORT"
 }

@@ -39,4 +39,5 @@ The server runs as user $(id -un) under $VAR, with Teak as its default engine. T
     127.0.0.1:$PORT                              for programs; make a user for them first:
                                                 CREATE USER app@127.0.0.1 IDENTIFIED BY 'secret'; GRANT ALL ON app.* TO app@127.0.0.1;
     make down                                   stops it; its data stays in $VAR/data
+    make heap-demo                              starts it so that its memory can be looked into from SQL (docs/heap.md)
 END
