@@ -3,10 +3,12 @@
 //! What was recorded stays to be read when the last of them ends; from then on nobody sees what is freed, so the
 //! picture is that of the end. It is forgotten when something begins again.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::allocator::{allocator, code_of, HookFunctions};
-use crate::recorder::thread::{ThreadState, PAUSED};
+use crate::recorder::statements::NONE;
+use crate::recorder::thread::{ThreadState, INSIDE, PAUSED};
 use crate::recorder::walk;
 use crate::recorder::{self, Recorder};
 use crate::sessions::Sessions;
@@ -29,6 +31,9 @@ pub struct Running {
 }
 
 static RUNNING: Mutex<Running> = Mutex::new(Running { period: None, last_period: None, is_watched: false });
+
+/// Whether the allocator calls the hooks, for those who ask at each statement.
+static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// The sessions.
 pub fn sessions() -> &'static Sessions {
@@ -64,6 +69,22 @@ impl Drop for Pause<'_> {
     fn drop(&mut self) {
         self.thread.flags = self.was;
     }
+}
+
+/// A statement begins; nothing is done for it while nothing is recorded.
+pub fn begin_statement(thread: &mut ThreadState, connection: u64, query: &[u8]) {
+    // A part of a statement, in a routine, belongs to that.
+    if sessions().is_told(thread, connection) {
+        return;
+    }
+    let digest =
+        recorder::recorder().filter(|_| IS_WATCHED.load(Ordering::SeqCst)).map_or(NONE, |recorder| {
+            thread.flags |= INSIDE;
+            let number = recorder.statements.number_of(query);
+            thread.flags &= !INSIDE;
+            number
+        });
+    sessions().begin_statement(thread, connection, digest);
 }
 
 /// Samples all threads from now on.
@@ -162,6 +183,7 @@ fn watch(
         running.last_period = None;
         allocator().watch(functions)?;
         running.is_watched = true;
+        IS_WATCHED.store(true, Ordering::SeqCst);
     }
     Ok(recorder)
 }
@@ -170,5 +192,6 @@ fn leave_unless_needed(running: &mut Running, functions: &HookFunctions) {
     if running.is_watched && running.period.is_none() && sessions().followed() == 0 {
         allocator().leave(functions);
         running.is_watched = false;
+        IS_WATCHED.store(false, Ordering::SeqCst);
     }
 }

@@ -1,4 +1,4 @@
-//! Statements without their values, made where nothing may be allocated: in a hook.
+//! Statements without their values, made without an allocation.
 //!
 //! Numbers and quoted texts become `?`, lists of them one, comments and spaces one space, letters outside of quotes
 //! small. The text is cut at [`TEXT_BYTES`]; the hash is of all of it. It is not `performance_schema`'s digest, which

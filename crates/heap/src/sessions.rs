@@ -130,12 +130,12 @@ impl Sessions {
     }
 
     /// A statement begins on this thread. One that is part of another, in a stored routine, belongs to that.
-    pub fn begin_statement(&self, thread: &mut ThreadState, connection: u64, query: &[u8]) {
+    pub fn begin_statement(&self, thread: &mut ThreadState, connection: u64, digest: u32) {
         if self.is_told(thread, connection) {
             return;
         }
         thread.end();
-        thread.begin(connection, query);
+        thread.begin(connection, digest);
         thread.epoch = self.epoch.load(Ordering::SeqCst);
         if self.followed() == 0 {
             return;
@@ -158,11 +158,11 @@ mod tests {
         let mut thread = ThreadState::default();
         assert!(sessions.follow(7));
         assert!(!sessions.follow(7));
-        sessions.begin_statement(&mut thread, 7, b"select 1");
+        sessions.begin_statement(&mut thread, 7, 0);
         assert_eq!((thread.exact, thread.statement), (1, 1));
         sessions.mark(7, "a");
         thread.end();
-        sessions.begin_statement(&mut thread, 7, b"select 2");
+        sessions.begin_statement(&mut thread, 7, 0);
         sessions.mark(7, "b");
         let session = sessions.get(7).unwrap();
         assert_eq!(
@@ -178,9 +178,9 @@ mod tests {
         let sessions = Sessions::default();
         let mut thread = ThreadState::default();
         sessions.follow(7);
-        sessions.begin_statement(&mut thread, 7, b"call p()");
-        sessions.begin_statement(&mut thread, 7, b"select 1");
-        assert_eq!((thread.statement, thread.query()), (1, &b"call p()"[..]));
+        sessions.begin_statement(&mut thread, 7, 8);
+        sessions.begin_statement(&mut thread, 7, 9);
+        assert_eq!((thread.statement, thread.digest), (1, 8));
     }
 
     #[test]
@@ -188,9 +188,9 @@ mod tests {
         let sessions = Sessions::default();
         let mut thread = ThreadState::default();
         sessions.follow(7);
-        sessions.begin_statement(&mut thread, 7, b"select 1");
+        sessions.begin_statement(&mut thread, 7, 0);
         // Under the thread pool the end of a connection may leave a thread that goes on for another one.
-        sessions.begin_statement(&mut thread, 8, b"select 1");
+        sessions.begin_statement(&mut thread, 8, 0);
         assert_eq!((thread.exact, thread.session), (0, 8));
     }
 
@@ -199,13 +199,13 @@ mod tests {
         let sessions = Sessions::default();
         let mut thread = ThreadState::default();
         sessions.follow(7);
-        sessions.begin_statement(&mut thread, 7, b"uninstall");
+        sessions.begin_statement(&mut thread, 7, 8);
         assert!(sessions.is_told(&thread, 7) && !sessions.is_told(&thread, 8));
         sessions.forget_all();
         assert!(!sessions.is_told(&thread, 7));
         sessions.follow(7);
-        sessions.begin_statement(&mut thread, 7, b"select 1");
-        assert_eq!((thread.statement, thread.query()), (1, &b"select 1"[..]));
+        sessions.begin_statement(&mut thread, 7, 9);
+        assert_eq!((thread.statement, thread.digest), (1, 9));
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         let mut thread = ThreadState::default();
         sessions.follow(7);
         for number in 0..=MARKS {
-            sessions.begin_statement(&mut thread, 7, b"");
+            sessions.begin_statement(&mut thread, 7, 0);
             sessions.mark(7, &number.to_string());
             thread.end();
         }

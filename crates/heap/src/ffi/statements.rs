@@ -4,14 +4,15 @@ use super::border::{paused, Bytes, RawThread};
 use super::hooks::functions;
 use crate::control;
 
-/// The thread works on a statement of this connection, which has this text until it ends; empty: it has none.
+/// The thread works on a statement of this connection, which has this text; empty: that is not known. The text is
+/// looked at now: the server may free it before the statement ends.
 #[no_mangle]
 pub extern "C" fn teak_heap_statement_begins(
     thread: Option<&mut RawThread>,
     connection: u64,
     query: Bytes<'_>,
 ) {
-    paused(thread, (), |thread| control::sessions().begin_statement(thread, connection, query.slice()));
+    paused(thread, (), |thread| control::begin_statement(thread, connection, query.slice()));
 }
 
 /// The statement is over.

@@ -101,9 +101,6 @@ impl Recorder {
         let generation = self.generation.load(Ordering::SeqCst);
         let mut stack = walk::Stack::new();
         stack.walk();
-        if thread.digest == 0 {
-            thread.digest = self.statements.number_of(thread.query());
-        }
         let kind = if thread.exact != 0 { EXACT } else { 0 } | if sampled { SAMPLED } else { 0 };
         let record = Record {
             address,

@@ -1,6 +1,6 @@
 //! Digests of statements, each kept once with its text: an object has the number of its own.
 //!
-//! Number 0 is none yet, 1 no statement, or one that found no place.
+//! Number 0 is no statement, or one that found no place.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::digest::{Digest, TEXT_BYTES};
 
 const SLOTS: usize = 4096;
 /// No statement.
-pub const NONE: u32 = 1;
+pub const NONE: u32 = 0;
 
 #[derive(Clone, Copy)]
 struct Slot {

@@ -8,7 +8,7 @@ pub const PAUSED: u32 = 2;
 
 /// Of one thread, and used by it alone. Zeros are a thread that works for nobody.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ThreadState {
     /// `INSIDE`, `PAUSED`.
     pub flags: u32,
@@ -18,12 +18,8 @@ pub struct ThreadState {
     pub session: u64,
     /// Which of the session's statements that are followed.
     pub statement: u32,
-    /// Of the statement, in `statements`; 0: not made yet.
+    /// Of the statement, in `statements`.
     pub digest: u32,
-    /// The statement's text, which is there until the statement ends; NULL: none.
-    pub query_data: *const u8,
-    /// Its bytes.
-    pub query_len: usize,
     /// While which plugin was there the server told of the statement.
     pub epoch: u64,
     /// Bytes until the next sample, by this mean.
@@ -32,47 +28,15 @@ pub struct ThreadState {
     random: u64,
 }
 
-impl Default for ThreadState {
-    fn default() -> ThreadState {
-        ThreadState {
-            flags: 0,
-            exact: 0,
-            session: 0,
-            statement: 0,
-            digest: 0,
-            query_data: std::ptr::null(),
-            query_len: 0,
-            epoch: 0,
-            until_sample: 0,
-            period: 0,
-            random: 0,
-        }
-    }
-}
-
 impl ThreadState {
-    /// The text of the statement that it works on.
-    pub fn query(&self) -> &[u8] {
-        if self.query_data.is_null() {
-            return &[];
-        }
-        // SAFETY: the shim stores it when a statement begins and takes it back when that ends; between these the server
-        // keeps the text.
-        unsafe { std::slice::from_raw_parts(self.query_data, self.query_len) }
-    }
-
-    /// It works for this session from now on, on this text.
-    pub fn begin(&mut self, session: u64, query: &[u8]) {
-        self.session = session;
-        self.digest = 0;
-        (self.query_data, self.query_len) =
-            if query.is_empty() { (std::ptr::null(), 0) } else { (query.as_ptr(), query.len()) };
+    /// It works for this session from now on.
+    pub fn begin(&mut self, session: u64, digest: u32) {
+        (self.session, self.digest) = (session, digest);
     }
 
     /// It works for nobody.
     pub fn end(&mut self) {
         (self.exact, self.session, self.statement, self.digest) = (0, 0, 0, 0);
-        (self.query_data, self.query_len) = (std::ptr::null(), 0);
     }
 
     /// Whether this allocation is taken: each byte is one that is, with a chance of 1 in `period`.
