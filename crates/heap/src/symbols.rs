@@ -25,7 +25,7 @@ const ALLOCATING: &[&str] = &[
     "sql_alloc", "my_init_dynamic_array", "init_dynamic_array", "alloc_dynamic", "insert_dynamic", "allocate_dynamic",
     "Binary_string::", "String::", "Query_arena::alloc", "lf_", "my_hash_", "__rust_alloc", "__rust_realloc", "__rdl_",
     "__rustc::", "alloc::", "<alloc::", "core::", "<core::", "hashbrown::", "<hashbrown::", "std::", "<std::",
-    "void std::", "__gnu_cxx::",
+    "void std::", "__gnu_cxx::", "teak_core::slabs::", "<teak_core::slabs::", "ZSTD_customMalloc",
 ];
 
 /// Sources of which the same is so: functions that were inlined have no more than the last part of their name.

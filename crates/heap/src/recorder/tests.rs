@@ -146,6 +146,23 @@ fn outer() -> Stack {
     stack
 }
 
+#[inline(never)]
+fn deep(levels: u32, stack: &mut Stack) -> u32 {
+    if levels == 0 {
+        stack.walk();
+        return 0;
+    }
+    // What is done behind the call keeps the frame.
+    std::hint::black_box(deep(levels - 1, stack)) + 1
+}
+
+#[test]
+fn a_walk_that_cannot_go_on_says_so() {
+    let mut stack = Stack::new();
+    assert_eq!(deep(200, &mut stack), 200);
+    assert_eq!((stack.frames().len(), stack.is_whole()), (super::walk::FRAMES, false));
+}
+
 #[test]
 fn the_walk_goes_up_to_where_the_thread_began() {
     let stack = outer();
