@@ -12,6 +12,8 @@ use crate::recorder::thread::ThreadState;
 
 /// Marks that a session keeps; one more takes the place of the oldest.
 const MARKS: usize = 1000;
+/// Characters of a mark's name, at most, as of other names in the server.
+pub const NAME_CHARACTERS: usize = 64;
 
 /// A session whose statements are, or were, followed.
 #[derive(Debug, Default, Clone)]

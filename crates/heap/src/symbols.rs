@@ -81,13 +81,35 @@ impl std::fmt::Display for Frame {
 }
 
 type Frames = Arc<Vec<Frame>>;
-static KNOWN: Mutex<Option<HashMap<usize, Frames>>> = Mutex::new(None);
+
+/// What was looked up, and how many libraries had been unloaded by then: another one may lie at its addresses since.
+#[derive(Default)]
+struct Known {
+    unloaded: u64,
+    frames: HashMap<usize, Frames>,
+}
+
+static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+
+/// How many libraries this process has unloaded so far.
+fn unloaded() -> u64 {
+    unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
+        // SAFETY: the dynamic linker gives an entry, and what it was given for this function: a place for the number.
+        unsafe { *out.cast::<u64>() = (*info).dlpi_subs };
+        1
+    }
+    let mut count = 0u64;
+    // SAFETY: the function keeps to what it is given, and `count` is there until the call returns.
+    unsafe { libc::dl_iterate_phdr(Some(first), std::ptr::from_mut(&mut count).cast()) };
+    count
+}
 
 /// Looks up addresses; has files open for it that are closed with it.
 #[derive(Default)]
 pub struct Symbols {
     files: HashMap<String, Option<Loader>>,
     replaced: OnceCell<Vec<String>>,
+    unloaded: OnceCell<u64>,
 }
 
 impl Symbols {
@@ -101,15 +123,16 @@ impl Symbols {
         // The call is before the place to which it returns.
         let address = return_address.saturating_sub(1);
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known.get_or_insert_with(HashMap::new);
-        if let Some(frames) = known.get(&address) {
+        let known = known.get_or_insert_with(Known::default);
+        let unloaded = *self.unloaded.get_or_init(unloaded);
+        if known.unloaded != unloaded || known.frames.len() >= CACHED {
+            *known = Known { unloaded, frames: HashMap::new() };
+        }
+        if let Some(frames) = known.frames.get(&address) {
             return frames.clone();
         }
-        if known.len() >= CACHED {
-            known.clear();
-        }
         let frames = Arc::new(self.look_up(address));
-        known.insert(address, frames.clone());
+        known.frames.insert(address, frames.clone());
         frames
     }
 

@@ -304,6 +304,7 @@ class Cases:
                 expect(error_of(rows, connection, f"select teak_heap_{call}")[0], 1582, call)
             expect(rows(connection, "select teak_heap_mark(null), teak_heap_leaks(null), teak_heap_session(null)"), ((None, None, None),), "of NULL")
             check(error_of(rows, connection, "create table g (a int, b int as (teak_heap_stop()))")[0] in (1901, 1903), "a generated column")
+            check("at most 64 characters" in error_of(rows, connection, "select teak_heap_mark(repeat('x', 65))")[1], "a long name")
             check("quoted" in str(error_of(rows, connection, "select teak_heap_leaks('quoted %s %n')")), "a name with a format in it")
 
     def case_forks_and_signals_do_no_harm(self, server):

@@ -3,6 +3,7 @@
 use super::border::{paused, put, Bytes, Out, RawBuffer, RawThread};
 use super::hooks::functions;
 use crate::recorder::thread::ThreadState;
+use crate::sessions::NAME_CHARACTERS;
 use crate::{control, dump, sites};
 
 /// How a call ended.
@@ -77,8 +78,12 @@ pub extern "C" fn teak_heap_mark(
     text: Out<'_, RawBuffer>,
 ) -> Status {
     answer(thread, text, |thread| {
+        let name = name.text();
+        if name.chars().count() > NAME_CHARACTERS {
+            return Err(format!("the name of a mark has at most {NAME_CHARACTERS} characters"));
+        }
         control::follow(thread, functions()?, connection)?;
-        control::sessions().mark(connection, &name.text());
+        control::sessions().mark(connection, &name);
         Ok("1".to_string())
     })
 }
