@@ -132,6 +132,33 @@ def run(connection, statement):
             pass
 
 
+class Fresh:
+    """With a server that has done nothing yet: what the engine frees while it is watched, it has allocated then."""
+
+    def case_what_the_engine_counts_of_small_objects_is_what_is_found(self, server):
+        with alone(server) as connection:
+            def counted():
+                return sum(int(value) for name, value in rows(connection, "show global status like 'Teak_memory_%'") if name in ("Teak_memory_small", "Teak_memory_leaves"))
+
+            rows(connection, "create or replace table big (id int primary key, v int, text varchar(200), key (v))")
+            rows(connection, "select teak_heap_start(1)")
+            before = counted()
+            for part in range(20):
+                rows(connection, "insert into big select seq, seq * 7 %% 1000, repeat('x', 50 + seq %% 100) from seq_%s_to_%s" % (part * 4000 + 1, part * 4000 + 4000))
+            # Changes that stay, each with its status: small objects for each row of an open transaction.
+            connection.begin()
+            rows(connection, "update big set v = v + 1 where id % 2 = 0")
+            more = counted() - before
+            rows(connection, "select teak_heap_stop()")
+            # What zstd has is C's, and not the engine's own allocator's.
+            found = rows(connection, "select live_objects, live_bytes from information_schema.teak_heap where stack like '%teak_core::%' and function not like 'ZSTD%'")
+            # As the engine counts them: with the C library's words in front, in steps of 16 bytes.
+            taken = sum(objects * max(32, (size // objects + 23) // 16 * 16) for objects, size in found)
+            lost = one(connection, "select lost_objects from information_schema.teak_heap_allocator")
+            connection.rollback()
+            check(more > 1_000_000 and abs(taken - more) < 0.05 * more and lost == 0, f"the engine counts {more} bytes, {taken} were found, {lost} lost")
+
+
 class Cases:
     """With an allocator that can be watched."""
 
@@ -355,29 +382,6 @@ class Cases:
             more = one(connection, "select allocated from information_schema.teak_heap_allocator") - allocated
             check(50e6 <= more < 60e6, f"{more} bytes more")
 
-    def case_what_the_engine_counts_of_small_objects_is_what_is_found(self, server):
-        with alone(server) as connection:
-            def counted():
-                return sum(int(value) for name, value in rows(connection, "show global status like 'Teak_memory_%'") if name in ("Teak_memory_small", "Teak_memory_leaves"))
-
-            rows(connection, "create or replace table big (id int primary key, v int, text varchar(200), key (v))")
-            rows(connection, "select teak_heap_start(1)")
-            before = counted()
-            for part in range(20):
-                rows(connection, "insert into big select seq, seq * 7 %% 1000, repeat('x', 50 + seq %% 100) from seq_%s_to_%s" % (part * 4000 + 1, part * 4000 + 4000))
-            # Changes that stay, each with its status: small objects for each row of an open transaction.
-            connection.begin()
-            rows(connection, "update big set v = v + 1 where id % 2 = 0")
-            more = counted() - before
-            rows(connection, "select teak_heap_stop()")
-            # What zstd has is C's, and not the engine's own allocator's.
-            found = rows(connection, "select live_objects, live_bytes from information_schema.teak_heap where stack like '%teak_core::%' and function not like 'ZSTD%'")
-            # As the engine counts them: with the C library's words in front, in steps of 16 bytes.
-            taken = sum(objects * max(32, (size // objects + 23) // 16 * 16) for objects, size in found)
-            lost = one(connection, "select lost_objects from information_schema.teak_heap_allocator")
-            connection.rollback()
-            check(more > 1_000_000 and abs(taken - more) < 0.05 * more and lost == 0, f"the engine counts {more} bytes, {taken} were found, {lost} lost")
-
     def case_functions_of_the_engine_have_names_and_lines(self, server):
         with alone(server) as connection:
             rows(connection, "select teak_heap_start(256)")
@@ -418,7 +422,7 @@ def prepare(server):
 def main():
     arguments = parser(__doc__, "cases").parse_args()
     number = seed()
-    names = {name_of(case) for case in chosen(cases_of(Cases(), Refused()), arguments.names)}
+    names = {name_of(case) for case in chosen(cases_of(Fresh(), Cases(), Refused()), arguments.names)}
     failed = False
     plugins = own_plugins(arguments.directory, arguments.plugin_dir)
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-g", "-fno-builtin", "-Wall", "-Wextra", "-Werror", "-I/usr/include/mariadb", "-o",
@@ -431,8 +435,8 @@ def main():
     prepare(server)
     server.stop()
     for at, (what, library, options) in enumerate([*WATCHED, ("glibc", None, ())]):
-        holder = Refused() if library is None else Cases()
-        cases = [case for case in cases_of(holder) if name_of(case) in names]
+        holders = [Fresh(), Cases()] if library else [Refused()]
+        cases = [case for case in cases_of(*holders) if name_of(case) in names]
         if not cases:
             continue
         print(f"-- {what}")
