@@ -15,7 +15,7 @@ and nothing else. What it does not understand ends it: nothing is left out. The 
     Option<&RawOptions>, Option<&mut CursorHandle>    const teak_options *, teak_cursor *
     Option<Box<CursorHandle>>, Out<'_, u64>           teak_cursor *, uint64_t *
     Array<'_, RawEntry<'_>>, Room<'_, u64>            teak_array<teak_entry>, teak_room<uint64_t>
-    Bytes<'_>, Context                                teak_bytes, void *
+    Bytes<'_>, Context, OwnThread                     teak_bytes, void *, teak_thread *
 
 usage: scripts/border.py DIRECTORY > teak_ffi.h
 """
@@ -43,6 +43,7 @@ SHAPES = [
     (re.compile(r"<'\w+>|(?<=<)'\w+, |(?<=&)'\w+ "), ""),
     (re.compile(r"\bArc<(\w+)>"), r"\1"),
     (re.compile(r"\bContext\b"), "*mut c_void"),
+    (re.compile(r"^OwnThread$"), "*mut RawThread"),
     (re.compile(r"^Option<&mut (.*)>$|^Option<Box<(.*)>>$|^Box<(.*)>$|^Out<(.*)>$"), r"*mut \1\2\3\4"),
     (re.compile(r"^Option<&(.*)>$"), r"*const \1"),
 ]

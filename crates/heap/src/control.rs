@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::allocator::{allocator, code_of, HookFunctions};
 use crate::recorder::statements::NONE;
-use crate::recorder::thread::{ThreadState, INSIDE, PAUSED};
+use crate::recorder::thread::{ThreadState, INSIDE};
 use crate::recorder::walk;
 use crate::recorder::{self, Recorder};
 use crate::sessions::Sessions;
@@ -49,40 +49,16 @@ fn lock() -> MutexGuard<'static, Running> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// While this is there, nothing that the thread allocates is recorded.
-pub struct Pause<'a> {
-    /// The thread.
-    pub thread: &'a mut ThreadState,
-    was: u32,
-}
-
-impl<'a> Pause<'a> {
-    /// From here on.
-    pub fn new(thread: &'a mut ThreadState) -> Pause<'a> {
-        let was = thread.flags;
-        thread.flags |= PAUSED;
-        Pause { thread, was }
-    }
-}
-
-impl Drop for Pause<'_> {
-    fn drop(&mut self) {
-        self.thread.flags = self.was;
-    }
-}
-
 /// A statement begins; nothing is done for it while nothing is recorded.
-pub fn begin_statement(thread: &mut ThreadState, connection: u64, query: &[u8]) {
+pub fn begin_statement(thread: &ThreadState, connection: u64, query: &[u8]) {
     // A part of a statement, in a routine, belongs to that.
     if sessions().is_told(thread, connection) {
         return;
     }
     let digest =
         recorder::recorder().filter(|_| IS_WATCHED.load(Ordering::SeqCst)).map_or(NONE, |recorder| {
-            thread.flags |= INSIDE;
-            let number = recorder.statements.number_of(query);
-            thread.flags &= !INSIDE;
-            number
+            let _marked = thread.mark(INSIDE);
+            recorder.statements.number_of(query)
         });
     sessions().begin_statement(thread, connection, digest);
 }
@@ -91,7 +67,7 @@ pub fn begin_statement(thread: &mut ThreadState, connection: u64, query: &[u8]) 
 ///
 /// # Errors
 /// It runs already, or the allocator cannot be watched.
-pub fn start(thread: &mut ThreadState, functions: &HookFunctions, period: u64) -> Result<u64, String> {
+pub fn start(thread: &ThreadState, functions: &HookFunctions, period: u64) -> Result<u64, String> {
     let mut running = lock();
     if let Some(period) = running.period {
         return Err(format!("the heap is sampled already, every {period} bytes; teak_heap_stop() ends that"));
@@ -120,7 +96,7 @@ pub fn stop(functions: &HookFunctions) -> bool {
 ///
 /// # Errors
 /// The allocator cannot be watched, or nobody tells where the session's statements begin and end.
-pub fn follow(thread: &mut ThreadState, functions: &HookFunctions, connection: u64) -> Result<(), String> {
+pub fn follow(thread: &ThreadState, functions: &HookFunctions, connection: u64) -> Result<(), String> {
     let mut running = lock();
     if let Some(refusal) = allocator().refusal() {
         return Err(refusal);
@@ -137,20 +113,20 @@ pub fn follow(thread: &mut ThreadState, functions: &HookFunctions, connection: u
 }
 
 /// Does not follow a session any more, not even in the statement that says so.
-pub fn leave(thread: &mut ThreadState, functions: &HookFunctions, connection: u64) {
+pub fn leave(thread: &ThreadState, functions: &HookFunctions, connection: u64) {
     let mut running = lock();
     if sessions().leave(connection) {
-        thread.exact = 0;
+        thread.exact.set(false);
         if let Some(recorder) = recorder::recorder() {
-            recorder.records.forget_statement(thread, connection, thread.statement);
+            recorder.records.forget_statement(thread, connection, thread.statement.get());
         }
     }
     leave_unless_needed(&mut running, functions);
 }
 
 /// A connection has ended. What it has allocated stays recorded.
-pub fn disconnect(thread: &mut ThreadState, functions: &HookFunctions, connection: u64) {
-    if thread.session == connection {
+pub fn disconnect(thread: &ThreadState, functions: &HookFunctions, connection: u64) {
+    if thread.session.get() == connection {
         thread.end();
     }
     if sessions().forget(connection) {
@@ -168,7 +144,7 @@ pub fn end(functions: &HookFunctions) {
 
 fn watch(
     running: &mut Running,
-    thread: &mut ThreadState,
+    thread: &ThreadState,
     functions: &HookFunctions,
 ) -> Result<&'static Recorder, String> {
     if let Some(refusal) = allocator().refusal() {

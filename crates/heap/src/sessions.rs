@@ -128,24 +128,24 @@ impl Sessions {
 
     /// Whether it was told that this thread works on a statement of the connection.
     pub fn is_told(&self, thread: &ThreadState, connection: u64) -> bool {
-        thread.session == connection && thread.epoch == self.epoch.load(Ordering::SeqCst)
+        thread.session.get() == connection && thread.epoch.get() == self.epoch.load(Ordering::SeqCst)
     }
 
     /// A statement begins on this thread. One that is part of another, in a stored routine, belongs to that.
-    pub fn begin_statement(&self, thread: &mut ThreadState, connection: u64, digest: u32) {
+    pub fn begin_statement(&self, thread: &ThreadState, connection: u64, digest: u32) {
         if self.is_told(thread, connection) {
             return;
         }
         thread.end();
         thread.begin(connection, digest);
-        thread.epoch = self.epoch.load(Ordering::SeqCst);
+        thread.epoch.set(self.epoch.load(Ordering::SeqCst));
         if self.followed() == 0 {
             return;
         }
         if let Some(session) = self.known().get_mut(&connection).filter(|session| session.is_followed) {
             session.statement += 1;
-            thread.statement = session.statement;
-            thread.exact = 1;
+            thread.statement.set(session.statement);
+            thread.exact.set(true);
         }
     }
 }
@@ -157,14 +157,14 @@ mod tests {
     #[test]
     fn a_mark_is_the_statement_that_set_it() {
         let sessions = Sessions::default();
-        let mut thread = ThreadState::default();
+        let thread = ThreadState::default();
         assert!(sessions.follow(7));
         assert!(!sessions.follow(7));
-        sessions.begin_statement(&mut thread, 7, 0);
-        assert_eq!((thread.exact, thread.statement), (1, 1));
+        sessions.begin_statement(&thread, 7, 0);
+        assert_eq!((thread.exact.get(), thread.statement.get()), (true, 1));
         sessions.mark(7, "a");
         thread.end();
-        sessions.begin_statement(&mut thread, 7, 0);
+        sessions.begin_statement(&thread, 7, 0);
         sessions.mark(7, "b");
         let session = sessions.get(7).unwrap();
         assert_eq!(
@@ -178,45 +178,45 @@ mod tests {
     #[test]
     fn a_statement_within_a_statement_belongs_to_it() {
         let sessions = Sessions::default();
-        let mut thread = ThreadState::default();
+        let thread = ThreadState::default();
         sessions.follow(7);
-        sessions.begin_statement(&mut thread, 7, 8);
-        sessions.begin_statement(&mut thread, 7, 9);
-        assert_eq!((thread.statement, thread.digest), (1, 8));
+        sessions.begin_statement(&thread, 7, 8);
+        sessions.begin_statement(&thread, 7, 9);
+        assert_eq!((thread.statement.get(), thread.digest.get()), (1, 8));
     }
 
     #[test]
     fn others_are_not_followed() {
         let sessions = Sessions::default();
-        let mut thread = ThreadState::default();
+        let thread = ThreadState::default();
         sessions.follow(7);
-        sessions.begin_statement(&mut thread, 7, 0);
+        sessions.begin_statement(&thread, 7, 0);
         // Under the thread pool the end of a connection may leave a thread that goes on for another one.
-        sessions.begin_statement(&mut thread, 8, 0);
-        assert_eq!((thread.exact, thread.session), (0, 8));
+        sessions.begin_statement(&thread, 8, 0);
+        assert_eq!((thread.exact.get(), thread.session.get()), (false, 8));
     }
 
     #[test]
     fn what_was_told_before_all_were_forgotten_does_not_count() {
         let sessions = Sessions::default();
-        let mut thread = ThreadState::default();
+        let thread = ThreadState::default();
         sessions.follow(7);
-        sessions.begin_statement(&mut thread, 7, 8);
+        sessions.begin_statement(&thread, 7, 8);
         assert!(sessions.is_told(&thread, 7) && !sessions.is_told(&thread, 8));
         sessions.forget_all();
         assert!(!sessions.is_told(&thread, 7));
         sessions.follow(7);
-        sessions.begin_statement(&mut thread, 7, 9);
-        assert_eq!((thread.statement, thread.digest), (1, 9));
+        sessions.begin_statement(&thread, 7, 9);
+        assert_eq!((thread.statement.get(), thread.digest.get()), (1, 9));
     }
 
     #[test]
     fn the_oldest_mark_makes_room() {
         let sessions = Sessions::default();
-        let mut thread = ThreadState::default();
+        let thread = ThreadState::default();
         sessions.follow(7);
         for number in 0..=MARKS {
-            sessions.begin_statement(&mut thread, 7, 0);
+            sessions.begin_statement(&thread, 7, 0);
             sessions.mark(7, &number.to_string());
             thread.end();
         }

@@ -65,7 +65,7 @@ fn scale(bytes: u64, period: u64) -> f64 {
 }
 
 /// The sites of those objects that `is_wanted`, the largest first.
-pub fn sites(thread: &mut ThreadState, weight: Weight, is_wanted: impl Fn(&Record) -> bool) -> Vec<Site> {
+pub fn sites(thread: &ThreadState, weight: Weight, is_wanted: impl Fn(&Record) -> bool) -> Vec<Site> {
     let Some(recorder) = recorder() else { return Vec::new() };
     let period = control::running().last_period.unwrap_or(1);
     let marks: HashMap<u64, Option<u32>> = control::sessions()
@@ -102,16 +102,16 @@ pub fn sites(thread: &mut ThreadState, weight: Weight, is_wanted: impl Fn(&Recor
     sites
 }
 
-fn frames(recorder: &Recorder, thread: &mut ThreadState, number: u32) -> (Vec<usize>, bool) {
+fn frames(recorder: &Recorder, thread: &ThreadState, number: u32) -> (Vec<usize>, bool) {
     let mut stack = Stack::new();
-    thread.flags |= INSIDE;
+    let marked = thread.mark(INSIDE);
     recorder.stacks.read(number, &mut stack);
-    thread.flags &= !INSIDE;
+    drop(marked);
     (stack.frames().to_vec(), stack.is_whole())
 }
 
 /// Objects of both kinds.
-pub fn all(thread: &mut ThreadState) -> Vec<Site> {
+pub fn all(thread: &ThreadState) -> Vec<Site> {
     sites(thread, Weight::Scaled, |record| record.kind & (EXACT | SAMPLED) != 0)
 }
 
@@ -133,11 +133,11 @@ pub fn call_site(frames: &[Frame]) -> Frame {
 ///
 /// # Errors
 /// It has no such mark.
-pub fn leaks(thread: &mut ThreadState, connection: u64, name: &str) -> Result<String, String> {
+pub fn leaks(thread: &ThreadState, connection: u64, name: &str) -> Result<String, String> {
     let session = control::sessions().get(connection).unwrap_or_default();
     let mark = session.mark(name).ok_or_else(|| no_mark(&session, name))?;
     // The statement that asks has memory that it will free.
-    let now = if thread.exact != 0 { thread.statement } else { u32::MAX };
+    let now = if thread.exact.get() { thread.statement.get() } else { u32::MAX };
     let found = sites(thread, Weight::Raw, |record| {
         record.session == connection
             && record.kind & EXACT != 0

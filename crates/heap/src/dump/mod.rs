@@ -60,7 +60,7 @@ impl Form {
 ///
 /// # Errors
 /// Nothing was begun, the name is none for a dump, there is such a file, or it cannot be written.
-pub fn dump(thread: &mut ThreadState, directory: &str, name: &str) -> Result<String, String> {
+pub fn dump(thread: &ThreadState, directory: &str, name: &str) -> Result<String, String> {
     let form = Form::of(name)?;
     let running = control::running();
     if crate::recorder::recorder().is_none() {

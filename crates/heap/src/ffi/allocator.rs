@@ -2,7 +2,7 @@
 
 use std::os::raw::{c_int, c_void};
 
-use super::border::{paused, Bytes, Context, RawThread};
+use super::border::{paused, Bytes, Context, OwnThread};
 use crate::allocator::allocator;
 use crate::{control, recorder};
 
@@ -41,11 +41,7 @@ pub type AllocatorFunction =
 
 /// Tells of the allocator. False: it was not taken.
 #[no_mangle]
-pub extern "C" fn teak_heap_allocator(
-    thread: Option<&mut RawThread>,
-    take: AllocatorFunction,
-    context: Context,
-) -> u8 {
+pub extern "C" fn teak_heap_allocator(thread: OwnThread, take: AllocatorFunction, context: Context) -> u8 {
     let Some(take) = take else { return 0 };
     paused(thread, 0, |_| {
         let (allocator, running, recorder) = (allocator(), control::running(), recorder::recorder());

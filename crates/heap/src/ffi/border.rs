@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Rust                           C++                      what C++ promises
-//! Option<&mut RawThread>         teak_thread *            the calling thread's own
+//! OwnThread                      teak_thread *            the calling thread's own, or NULL
 //! Bytes<'_>                      teak_bytes               readable to the end of the call
 //! Out<'_, RawBuffer>             teak_buffer *            NULL, or writable to the end of the call
 //! Context                        void *                   what the function beside it takes
@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 use std::os::raw::{c_char, c_void};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use crate::recorder::thread::ThreadState;
+use crate::recorder::thread::{ThreadState, PAUSED};
 
 /// Bytes that somebody else owns.
 #[derive(Clone, Copy)]
@@ -88,7 +88,7 @@ impl RawBuffer {
 
 /// Gives a text back.
 #[no_mangle]
-pub extern "C" fn teak_buffer_free(thread: Option<&mut RawThread>, owner: Option<Box<TextHandle>>) {
+pub extern "C" fn teak_buffer_free(thread: OwnThread, owner: Option<Box<TextHandle>>) {
     paused(thread, (), |_| drop(owner));
 }
 
@@ -109,35 +109,35 @@ pub struct RawThread {
 const _: () = assert!(size_of::<ThreadState>() <= size_of::<RawThread>());
 const _: () = assert!(align_of::<ThreadState>() <= align_of::<RawThread>());
 
-impl RawThread {
-    /// What is in it.
-    pub fn state(&mut self) -> &mut ThreadState {
-        // SAFETY: it has room for it and is aligned, as is asserted above; it began as zeros, which are a state, and
-        // nothing else was ever written there. It is the calling thread's, which has this one reference.
-        unsafe { &mut *std::ptr::from_mut(self).cast::<ThreadState>() }
+/// The calling thread's own.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct OwnThread(*mut RawThread);
+
+impl OwnThread {
+    /// What is in it, for the time of a call; `None` of NULL.
+    fn state<'a>(self) -> Option<&'a ThreadState> {
+        // SAFETY: by the type's promise it is NULL or the calling thread's storage, which is there as long as the
+        // thread is. It has room for a state and is aligned, as is asserted above; it began as zeros, which are a
+        // state, and nothing else was ever written there, nor by another thread. It is shared: a call of this border
+        // allocates, and the hook comes back with the same storage.
+        unsafe { self.0.cast::<ThreadState>().as_ref() }
     }
 }
 
 /// Runs `body` for a hook; a panic ends what is done for this call.
-pub fn hooked(thread: Option<&mut RawThread>, body: impl FnOnce(&mut ThreadState)) {
-    if let Some(thread) = thread {
+pub fn hooked(thread: OwnThread, body: impl FnOnce(&ThreadState)) {
+    if let Some(state) = thread.state() {
         // There is nobody to tell: Rust's own hook has written it to standard error.
-        let _ = catch_unwind(AssertUnwindSafe(|| body(thread.state())));
+        let _ = catch_unwind(AssertUnwindSafe(|| body(state)));
     }
 }
 
 /// Runs `body`, of whose own allocations nothing is recorded; `otherwise` is the answer after a panic.
-pub fn paused<T>(
-    thread: Option<&mut RawThread>,
-    otherwise: T,
-    body: impl FnOnce(&mut ThreadState) -> T,
-) -> T {
-    let Some(thread) = thread else { return otherwise };
-    catch_unwind(AssertUnwindSafe(|| {
-        let pause = crate::control::Pause::new(thread.state());
-        body(pause.thread)
-    }))
-    .unwrap_or(otherwise)
+pub fn paused<T>(thread: OwnThread, otherwise: T, body: impl FnOnce(&ThreadState) -> T) -> T {
+    let Some(state) = thread.state() else { return otherwise };
+    let _marked = state.mark(PAUSED);
+    catch_unwind(AssertUnwindSafe(|| body(state))).unwrap_or(otherwise)
 }
 
 #[cfg(test)]
@@ -146,10 +146,10 @@ mod tests {
 
     #[test]
     fn a_pause_ends_with_its_call_whatever_happens() {
-        let mut thread = RawThread { words: [0; TEAK_THREAD_WORDS] };
-        let within = paused(Some(&mut thread), 0, |state| state.flags);
-        assert_eq!((within, thread.state().flags), (crate::recorder::thread::PAUSED, 0));
-        assert_eq!(paused(Some(&mut thread), 7, |_| panic!("planned")), 7);
-        assert_eq!(thread.state().flags, 0);
+        let mut storage = RawThread { words: [0; TEAK_THREAD_WORDS] };
+        let thread = OwnThread(&mut storage);
+        assert!(paused(thread, false, |state| state.is_marked(PAUSED)));
+        assert_eq!(paused(thread, 7, |_| panic!("planned")), 7);
+        assert!(!thread.state().unwrap().is_marked(PAUSED));
     }
 }

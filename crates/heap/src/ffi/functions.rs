@@ -1,6 +1,6 @@
 //! The functions of SQL.
 
-use super::border::{paused, put, Bytes, Out, RawBuffer, RawThread};
+use super::border::{paused, put, Bytes, Out, OwnThread, RawBuffer};
 use super::hooks::functions;
 use crate::recorder::thread::ThreadState;
 use crate::sessions::NAME_CHARACTERS;
@@ -17,9 +17,9 @@ pub enum Status {
 }
 
 fn answer(
-    thread: Option<&mut RawThread>,
+    thread: OwnThread,
     text: Out<'_, RawBuffer>,
-    body: impl FnOnce(&mut ThreadState) -> Result<String, String>,
+    body: impl FnOnce(&ThreadState) -> Result<String, String>,
 ) -> Status {
     let result = paused(thread, Err("an internal error, of which the error log has more".to_string()), body);
     let status = if result.is_ok() { Status::Ok } else { Status::Failed };
@@ -29,11 +29,7 @@ fn answer(
 
 /// Samples all threads, every `period` bytes in the mean; 0: as often as it is by itself. The text is the period.
 #[no_mangle]
-pub extern "C" fn teak_heap_start(
-    thread: Option<&mut RawThread>,
-    period: u64,
-    text: Out<'_, RawBuffer>,
-) -> Status {
+pub extern "C" fn teak_heap_start(thread: OwnThread, period: u64, text: Out<'_, RawBuffer>) -> Status {
     answer(thread, text, |thread| {
         let period = if period == 0 { control::DEFAULT_PERIOD } else { period };
         control::start(thread, functions()?, period).map(|period| period.to_string())
@@ -42,27 +38,19 @@ pub extern "C" fn teak_heap_start(
 
 /// Ends that; the text is 1 if it ran.
 #[no_mangle]
-pub extern "C" fn teak_heap_stop(thread: Option<&mut RawThread>, text: Out<'_, RawBuffer>) -> Status {
+pub extern "C" fn teak_heap_stop(thread: OwnThread, text: Out<'_, RawBuffer>) -> Status {
     answer(thread, text, |_| Ok(u8::from(control::stop(functions()?)).to_string()))
 }
 
 /// Follows the statements of a session behind this one.
 #[no_mangle]
-pub extern "C" fn teak_heap_follow(
-    thread: Option<&mut RawThread>,
-    connection: u64,
-    text: Out<'_, RawBuffer>,
-) -> Status {
+pub extern "C" fn teak_heap_follow(thread: OwnThread, connection: u64, text: Out<'_, RawBuffer>) -> Status {
     answer(thread, text, |thread| control::follow(thread, functions()?, connection).map(|()| "1".to_string()))
 }
 
 /// Ends that, with this one.
 #[no_mangle]
-pub extern "C" fn teak_heap_leave(
-    thread: Option<&mut RawThread>,
-    connection: u64,
-    text: Out<'_, RawBuffer>,
-) -> Status {
+pub extern "C" fn teak_heap_leave(thread: OwnThread, connection: u64, text: Out<'_, RawBuffer>) -> Status {
     answer(thread, text, |thread| {
         control::leave(thread, functions()?, connection);
         Ok("0".to_string())
@@ -72,7 +60,7 @@ pub extern "C" fn teak_heap_leave(
 /// Marks what a session has allocated up to this statement, and follows it.
 #[no_mangle]
 pub extern "C" fn teak_heap_mark(
-    thread: Option<&mut RawThread>,
+    thread: OwnThread,
     connection: u64,
     name: Bytes<'_>,
     text: Out<'_, RawBuffer>,
@@ -91,7 +79,7 @@ pub extern "C" fn teak_heap_mark(
 /// What it has allocated since and not freed, as JSON.
 #[no_mangle]
 pub extern "C" fn teak_heap_leaks(
-    thread: Option<&mut RawThread>,
+    thread: OwnThread,
     connection: u64,
     name: Bytes<'_>,
     text: Out<'_, RawBuffer>,
@@ -102,7 +90,7 @@ pub extern "C" fn teak_heap_leaks(
 /// Writes a profile; the text is its path.
 #[no_mangle]
 pub extern "C" fn teak_heap_dump(
-    thread: Option<&mut RawThread>,
+    thread: OwnThread,
     directory: Bytes<'_>,
     name: Bytes<'_>,
     text: Out<'_, RawBuffer>,

@@ -4,7 +4,7 @@ use std::os::raw::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 
-use super::border::{hooked, paused, RawThread};
+use super::border::{hooked, paused, OwnThread};
 use crate::allocator::HookFunctions;
 use crate::control;
 use crate::recorder::recorder;
@@ -63,7 +63,7 @@ pub extern "C" fn teak_heap_begin(hooks: Option<&RawHooks>) {
 
 /// It goes: no hook is there any more, nor a session that is followed.
 #[no_mangle]
-pub extern "C" fn teak_heap_end(thread: Option<&mut RawThread>) {
+pub extern "C" fn teak_heap_end(thread: OwnThread) {
     IS_THERE.store(false, Ordering::SeqCst);
     paused(thread, (), |_| FUNCTIONS.get().into_iter().for_each(control::end));
 }
@@ -77,7 +77,7 @@ pub fn functions() -> Result<&'static HookFunctions, String> {
 
 /// There are `bytes` at `address`, of which nobody else knows yet.
 #[no_mangle]
-pub extern "C" fn teak_heap_allocated(thread: Option<&mut RawThread>, address: usize, bytes: usize) {
+pub extern "C" fn teak_heap_allocated(thread: OwnThread, address: usize, bytes: usize) {
     if let Some(recorder) = recorder() {
         hooked(thread, |thread| recorder.allocated(thread, address, bytes as u64));
     }
@@ -85,7 +85,7 @@ pub extern "C" fn teak_heap_allocated(thread: Option<&mut RawThread>, address: u
 
 /// What is at `address` is about to be freed.
 #[no_mangle]
-pub extern "C" fn teak_heap_freed(thread: Option<&mut RawThread>, address: usize) {
+pub extern "C" fn teak_heap_freed(thread: OwnThread, address: usize) {
     if let Some(recorder) = recorder() {
         hooked(thread, |thread| recorder.freed(thread, address));
     }
@@ -93,7 +93,7 @@ pub extern "C" fn teak_heap_freed(thread: Option<&mut RawThread>, address: usize
 
 /// There are `bytes` at `address` now.
 #[no_mangle]
-pub extern "C" fn teak_heap_resized(thread: Option<&mut RawThread>, address: usize, bytes: usize) {
+pub extern "C" fn teak_heap_resized(thread: OwnThread, address: usize, bytes: usize) {
     if let Some(recorder) = recorder() {
         hooked(thread, |thread| recorder.resized(thread, address, bytes as u64));
     }

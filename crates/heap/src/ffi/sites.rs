@@ -2,7 +2,7 @@
 
 use std::os::raw::{c_int, c_void};
 
-use super::border::{paused, Bytes, Context, RawThread};
+use super::border::{paused, Bytes, Context, OwnThread};
 use crate::keepers::keeper;
 use crate::sites::{all, call_site, walk_of, Amount};
 use crate::symbols::Symbols;
@@ -39,11 +39,7 @@ pub type SiteFunction = Option<unsafe extern "C" fn(context: *mut c_void, site: 
 
 /// Tells all sites, the largest first. False: one of them was not taken.
 #[no_mangle]
-pub extern "C" fn teak_heap_sites(
-    thread: Option<&mut RawThread>,
-    each: SiteFunction,
-    context: Context,
-) -> u8 {
+pub extern "C" fn teak_heap_sites(thread: OwnThread, each: SiteFunction, context: Context) -> u8 {
     let Some(each) = each else { return 0 };
     paused(thread, 0, |thread| {
         let mut symbols = Symbols::new();

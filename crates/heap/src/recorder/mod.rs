@@ -83,64 +83,59 @@ extern "C" fn forget_in_child() {
 
 impl Recorder {
     /// A thread has `bytes` at `address`, which nobody else knows yet.
-    pub fn allocated(&self, thread: &mut ThreadState, address: usize, bytes: u64) {
-        if address == 0 || thread.flags & (INSIDE | PAUSED) != 0 {
+    pub fn allocated(&self, thread: &ThreadState, address: usize, bytes: u64) {
+        if address == 0 || thread.is_marked(INSIDE | PAUSED) {
             return;
         }
         // A number that decides for itself; who sees it late begins or ends late.
         let period = self.period.load(Ordering::Relaxed);
         let sampled = period != 0 && thread.is_sampled(bytes, period);
-        if !(sampled || thread.exact != 0) {
+        if !(sampled || thread.exact.get()) {
             return;
         }
         // Guards nothing: the child has one thread, which stored it.
         if self.forked.load(Ordering::Relaxed) {
             return;
         }
-        thread.flags |= INSIDE;
+        let _marked = thread.mark(INSIDE);
         let generation = self.generation.load(Ordering::SeqCst);
         let mut stack = walk::Stack::new();
         stack.walk();
-        let kind = if thread.exact != 0 { EXACT } else { 0 } | if sampled { SAMPLED } else { 0 };
+        let kind = if thread.exact.get() { EXACT } else { 0 } | if sampled { SAMPLED } else { 0 };
         let record = Record {
             address,
             bytes,
-            session: thread.session,
-            statement: thread.statement,
-            digest: thread.digest,
+            session: thread.session.get(),
+            statement: thread.statement.get(),
+            digest: thread.digest.get(),
             stack: self.stacks.number_of(&stack),
             kind,
         };
         self.records.insert(record, || self.generation.load(Ordering::SeqCst) == generation);
-        thread.flags &= !INSIDE;
     }
 
     /// A thread is about to free what is at `address`.
-    pub fn freed(&self, thread: &mut ThreadState, address: usize) {
+    pub fn freed(&self, thread: &ThreadState, address: usize) {
         if !self.records.may_have(address) {
             return;
         }
         // Guards nothing: see above.
-        if thread.flags & INSIDE != 0 || self.forked.load(Ordering::Relaxed) {
+        if thread.is_marked(INSIDE) || self.forked.load(Ordering::Relaxed) {
             return;
         }
-        thread.flags |= INSIDE;
+        let _marked = thread.mark(INSIDE);
         self.records.remove(address, |_| true);
-        thread.flags &= !INSIDE;
     }
 
     /// An object has another size by now, at the same place.
-    pub fn resized(&self, thread: &mut ThreadState, address: usize, bytes: u64) {
+    pub fn resized(&self, thread: &ThreadState, address: usize, bytes: u64) {
         // Guards nothing: see above.
-        if !self.records.may_have(address)
-            || thread.flags & INSIDE != 0
-            || self.forked.load(Ordering::Relaxed)
+        if !self.records.may_have(address) || thread.is_marked(INSIDE) || self.forked.load(Ordering::Relaxed)
         {
             return;
         }
-        thread.flags |= INSIDE;
+        let _marked = thread.mark(INSIDE);
         self.records.resize(address, bytes);
-        thread.flags &= !INSIDE;
     }
 
     /// From now on every thread samples an allocation after so many bytes, in the mean; 0: none does.
@@ -154,16 +149,15 @@ impl Recorder {
     }
 
     /// Forgets all objects and stacks. The calling thread must not be able to come back by a hook: it is marked so.
-    pub fn forget(&self, thread: &mut ThreadState) {
-        thread.flags |= INSIDE;
+    pub fn forget(&self, thread: &ThreadState) {
+        let _marked = thread.mark(INSIDE);
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.records.clear();
         self.stacks.clear();
-        thread.flags &= !INSIDE;
     }
 
     /// All live objects. The list is made while other threads go on: it is none of one moment.
-    pub fn live(&self, thread: &mut ThreadState) -> Vec<Record> {
+    pub fn live(&self, thread: &ThreadState) -> Vec<Record> {
         self.records.copy(thread)
     }
 

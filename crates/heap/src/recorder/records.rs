@@ -193,13 +193,13 @@ impl Records {
     }
 
     /// All of them, shard by shard.
-    pub fn copy(&self, thread: &mut ThreadState) -> Vec<Record> {
+    pub fn copy(&self, thread: &ThreadState) -> Vec<Record> {
         let mut all = Vec::new();
         // Room is made while no lock is held: it is the allocator that waits for the lock.
         let mut some = Vec::with_capacity(PLACES);
         for (number, shard) in self.shards.iter().enumerate() {
-            thread.flags |= INSIDE;
             {
+                let _marked = thread.mark(INSIDE);
                 let _held = shard.lock.lock();
                 // SAFETY: under the shard's lock.
                 let places = unsafe { self.places_of(number) };
@@ -208,28 +208,26 @@ impl Records {
                     some.extend(places.iter().filter(|record| record.address != 0));
                 }
             }
-            thread.flags &= !INSIDE;
             all.append(&mut some);
         }
         all
     }
 
     /// Forgets those of a session's statement.
-    pub fn forget_statement(&self, thread: &mut ThreadState, session: u64, statement: u32) {
+    pub fn forget_statement(&self, thread: &ThreadState, session: u64, statement: u32) {
         self.forget_if(thread, |record| record.session == session && record.statement == statement);
     }
 
     /// Forgets those that are of this kind alone.
-    pub fn forget_kind(&self, thread: &mut ThreadState, kind: u32) {
+    pub fn forget_kind(&self, thread: &ThreadState, kind: u32) {
         self.forget_if(thread, |record| record.kind == kind);
     }
 
-    fn forget_if(&self, thread: &mut ThreadState, is_one: impl Fn(&Record) -> bool) {
+    fn forget_if(&self, thread: &ThreadState, is_one: impl Fn(&Record) -> bool) {
         for record in self.copy(thread).iter().filter(|record| is_one(record)) {
-            thread.flags |= INSIDE;
+            let _marked = thread.mark(INSIDE);
             // By now there may be another object at this address.
             self.remove(record.address, |found| is_one(found));
-            thread.flags &= !INSIDE;
         }
     }
 

@@ -23,7 +23,7 @@ fn numbers(seed: u64) -> impl Iterator<Item = u64> {
 #[test]
 fn objects_are_those_of_a_map() {
     let records = Records::new().unwrap();
-    let mut thread = ThreadState::default();
+    let thread = ThreadState::default();
     let mut model = HashMap::new();
     let mut random = numbers(7);
     for _ in 0..200_000 {
@@ -39,7 +39,7 @@ fn objects_are_those_of_a_map() {
         }
         assert!(!model.contains_key(&address) || records.may_have(address));
     }
-    let found: HashMap<_, _> = records.copy(&mut thread).into_iter().map(|one| (one.address, one)).collect();
+    let found: HashMap<_, _> = records.copy(&thread).into_iter().map(|one| (one.address, one)).collect();
     assert_eq!(found, model);
     assert_eq!(records.count(), model.len() as u64);
     for address in model.keys() {
@@ -71,13 +71,13 @@ fn an_object_that_is_late_is_not_kept() {
 
 #[test]
 fn some_are_forgotten_and_others_not() {
-    let (records, mut thread) = (Records::new().unwrap(), ThreadState::default());
+    let (records, thread) = (Records::new().unwrap(), ThreadState::default());
     records.insert(record(16), || true);
     records.insert(Record { statement: 3, ..record(32) }, || true);
     records.insert(Record { kind: SAMPLED, ..record(48) }, || true);
-    records.forget_statement(&mut thread, 1, 3);
-    records.forget_kind(&mut thread, SAMPLED);
-    assert_eq!(records.copy(&mut thread), [record(16)]);
+    records.forget_statement(&thread, 1, 3);
+    records.forget_kind(&thread, SAMPLED);
+    assert_eq!(records.copy(&thread), [record(16)]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn threads_leave_what_they_do_not_free() {
             });
         }
     });
-    let left = records.copy(&mut ThreadState::default());
+    let left = records.copy(&ThreadState::default());
     assert_eq!(left.len(), 4 * 5_000);
     assert!(left.iter().all(|one| ((one.address / 16 - 1) / 4) % 10 == 0));
 }
@@ -132,7 +132,7 @@ fn a_statement_is_kept_once_with_its_text() {
 
 #[test]
 fn samples_come_by_bytes() {
-    let mut thread = ThreadState::default();
+    let thread = ThreadState::default();
     let taken = (0..100_000).filter(|_| thread.is_sampled(100, 10_000)).count();
     // A thousand are to be expected, give or take thirty.
     assert!((850..1150).contains(&taken), "{taken}");
