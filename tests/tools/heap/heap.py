@@ -442,7 +442,7 @@ def main():
         print(f"-- {what}")
         server.seed, server.number, server.library, server.allocator = number + at, at, library, what.split(",")[0]
         server.program = ("env", f"LD_PRELOAD={LIBRARIES}/{library}", MARIADBD) if library else (MARIADBD,)
-        server.start(["--teak-cache-size=32M", f"--loose-teak-heap-directory={server.dumps}", *options])
+        server.start(["--teak-cache-size=32M", "--teak-flush-log-at-trx-commit=0", "--innodb-flush-log-at-trx-commit=0", f"--loose-teak-heap-directory={server.dumps}", *options])
         try:
             # Of itself it comes back with the server; after a case that failed perhaps not all of it.
             error_of(server.query, "install soname 'teak_heap'")
