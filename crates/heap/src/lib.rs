@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! the allocator ──hooks──> shim/thread_state.cc ──> recorder/ (live objects, stacks, statements; no malloc)
-//! SQL ──> shim/functions.cc, *_table.cc ──> ffi/ ──> control ──> recorder/, allocator/
+//! SQL ──> shim/functions.cc, tables.cc ──> ffi/ ──> control ──> recorder/, allocator/
 //!                                                      └──> sites ──> symbols, dump/
 //! ```
 //!
