@@ -11,7 +11,7 @@ mod routed;
 use crate::configuration::{SourcePlan, TargetPlan};
 use crate::copying::{Copying, Part, TableName};
 use crate::crew::{Crew, JOINED};
-use crate::events::{Gathered, TooLong};
+use crate::events::{Gathered, MapColumns, TooLong};
 use crate::failure::Failure;
 use crate::position::{Gtid, Position};
 use crate::progress::Progress;
@@ -245,7 +245,7 @@ impl<'p> Applier<'p> {
                     let part = routes.part(&table.database, &table.name);
                     let fit = self.target.must_fit(table, &here, part, self.source);
                     let fit = fit.map_err(|failure| self.named(failure))?;
-                    self.gathered.table(&sent.event.header, sent.body, (&here.0, &here.1), fit.added);
+                    self.gathered.table(&sent.event.header, sent.body, (&here.0, &here.1), fit.columns);
                     match fit == Fit::default() {
                         true => self.fits.remove(&table.id),
                         false => self.fits.insert(table.id, fit),
@@ -325,7 +325,10 @@ impl<'p> Applier<'p> {
         let header = &sent.event.header;
         let (routes, table) = (&self.source.routes, &rows.table);
         let fit = self.fits.get(&table.id);
-        let added = routes.part(&table.database, &table.name).zip(fit.and_then(|fit| fit.added));
+        let added = routes.part(&table.database, &table.name).zip(fit.and_then(|fit| match fit.columns {
+            MapColumns::OneMore(bytes) => Some(bytes),
+            MapColumns::AsTheyAre | MapColumns::WithoutNames => None,
+        }));
         let widened = added.map(|(part, bytes)| rows.with_column(bytes, part.value.as_bytes()));
         let widened = widened.transpose().map_err(|error| self.stop(error.to_string()))?;
         let rows = widened.as_ref().unwrap_or(rows);

@@ -395,9 +395,14 @@ impl Check<'_> {
         let names: Vec<&Name> = tables.keys().collect();
         let (changes, columns) = plan.exclusions.without_tables(&names);
         let own = plan.own_columns.has_none_of(&names);
+        let renamed = plan.renamed_columns.has_none_of(&names);
         let lines = &plan.lines;
-        let lines =
-            [(lines.exclude_changes, changes), (lines.exclude_columns, columns), (lines.own_columns, own)];
+        let lines = [
+            (lines.exclude_changes, changes),
+            (lines.exclude_columns, columns),
+            (lines.own_columns, own),
+            (lines.rename_columns, renamed),
+        ];
         for (line, _) in lines.into_iter().filter(|(_, is_for_nobody)| *is_for_nobody) {
             let why = format!("{name}: no table that is followed is called as one of these says");
             self.findings.add(line, Wrong, why);
@@ -449,6 +454,11 @@ impl Check<'_> {
                     self.findings.add(plan.lines.exclude_columns, Wrong, format!("{shown} {why}"));
                 }
             }
+            let names = plan.renamed_columns.of(database, table);
+            if let Some(column) = names.missing(there) {
+                let why = format!("{shown} has no column `{column}`, which is to have another name");
+                self.findings.add(plan.lines.rename_columns, Warning, why);
+            }
             let Some(here) = &self.target else { continue };
             let found = match (here.tables.get(&ours), progress) {
                 (None, Progress::ToCopy) => {
@@ -465,7 +475,7 @@ impl Check<'_> {
                         Some(part) => part.without(found).ok_or(part.column.clone()),
                     };
                     match rest {
-                        Ok(rest) => differences(there, &rest, &here.engines),
+                        Ok(rest) => differences(&names.here(there), &rest, &here.engines),
                         Err(columns) => vec![format!("has no last column {columns} in the target")],
                     }
                 }

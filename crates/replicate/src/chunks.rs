@@ -60,6 +60,16 @@ impl Shape {
         Shape { hint: "", ..self }
     }
 
+    /// The same with other names of columns.
+    pub fn called(&self, name: &dyn Fn(&[u8]) -> Vec<u8>) -> Shape {
+        let called = |columns: &[Column]| {
+            let mut columns = columns.to_vec();
+            columns.iter_mut().for_each(|column| column.name = name(&column.name));
+            columns
+        };
+        Shape { columns: called(&self.columns), key: called(&self.key), hint: self.hint }
+    }
+
     /// The same with ranges of one of its columns.
     pub fn by(table: &Table, column: &Column) -> Shape {
         let whole = Shape::of(table);

@@ -3,8 +3,10 @@
 use crate::exclusions::{ByPattern, Exclusions, Kind};
 use crate::own_columns::OwnColumns;
 use crate::part::TableKeys;
+use crate::renamed_columns::RenamedColumns;
 use crate::routes::{Routes, TablePattern};
 use crate::schedule::CommitOrder;
+use crate::statement::{classify, Definition, Statement};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use teak_client::{password_of_file, Address, Settings, Tls, TlsPolicy};
 use teak_metrics::Listen;
+use teak_sql::charset::Dialect;
 use toml::{Spanned, Value};
 
 const DEFAULT_PORT: u16 = 3306;
@@ -66,6 +69,8 @@ pub struct SourcePlan {
     pub exclusions: Exclusions,
     /// Columns that only the target has.
     pub own_columns: OwnColumns,
+    /// Columns that have other names there.
+    pub renamed_columns: RenamedColumns,
     /// What becomes of rows that do not fit.
     pub on_conflict: OnConflict,
     /// So many connections apply its transactions.
@@ -121,6 +126,8 @@ pub struct SourceLines {
     pub exclude_columns: usize,
     /// `own_columns`, or the table.
     pub own_columns: usize,
+    /// `rename_columns`, or the table.
+    pub rename_columns: usize,
 }
 
 /// Where to begin if the target has no position of the source.
@@ -239,6 +246,7 @@ server_keys! {
         exclude_changes: Option<Spanned<ByPattern<Kind>>>,
         exclude_columns: Option<Spanned<ByPattern<String>>>,
         own_columns: Option<Spanned<ByPattern<String>>>,
+        rename_columns: Option<Spanned<BTreeMap<String, BTreeMap<String, String>>>>,
     }
 }
 
@@ -333,6 +341,33 @@ fn workers(key: Option<&Spanned<usize>>, lines: &Lines<'_>) -> Result<Option<usi
 }
 
 impl SourcePlan {
+    /// Whether views, triggers and routines are the same in the target: what they name is called so there.
+    pub fn follows_bodies(&self) -> bool {
+        !self.routes.are_of_tables() && self.renamed_columns.is_empty()
+    }
+
+    /// A statement that changes definitions as the target is to have it; the error says why that cannot be told.
+    /// `database`: the default one at the source.
+    pub fn rewritten(
+        &self,
+        text: &[u8],
+        definition: &Definition,
+        dialect: Dialect,
+        database: &[u8],
+    ) -> Result<Vec<u8>, String> {
+        let of_routes = |text: &[u8], definition: &Definition| {
+            let rewritten = self.routes.rewritten(text, definition, dialect, database);
+            rewritten.ok_or("a view or a routine that names a renamed database: that is not built yet".into())
+        };
+        let Some(text) = self.renamed_columns.rewritten(text, definition, dialect, database)? else {
+            return of_routes(text, definition);
+        };
+        match classify(&text, dialect) {
+            Statement::Definition(definition) => of_routes(&text, &definition),
+            _ => Err("a statement that is another one with other names of columns".into()),
+        }
+    }
+
     /// Why it cannot be there beside another one.
     fn clash(&self, other: &SourcePlan) -> Option<String> {
         if other.name.eq_ignore_ascii_case(&self.name) {
@@ -395,6 +430,7 @@ fn source(
         exclude_changes: keys.exclude_changes.as_ref().map_or(lines.of(&at), |those| lines.of(&those.span())),
         exclude_columns: keys.exclude_columns.as_ref().map_or(lines.of(&at), |those| lines.of(&those.span())),
         own_columns: keys.own_columns.as_ref().map_or(lines.of(&at), |those| lines.of(&those.span())),
+        rename_columns: keys.rename_columns.as_ref().map_or(lines.of(&at), |those| lines.of(&those.span())),
     };
     let settings = settings.map_err(|why| lines.wrong(at, why))?;
     let server_id = match keys.server_id {
@@ -428,6 +464,11 @@ fn source(
         .as_ref()
         .map(|those| OwnColumns::new(those.get_ref()).map_err(|why| lines.wrong(those.span(), why)));
     let own_columns = own_columns.transpose()?.unwrap_or_default();
+    let renamed_columns = keys
+        .rename_columns
+        .as_ref()
+        .map(|those| RenamedColumns::new(those.get_ref()).map_err(|why| lines.wrong(those.span(), why)));
+    let renamed_columns = renamed_columns.transpose()?.unwrap_or_default();
     let on_conflict = keys.on_conflict.unwrap_or_default();
     let workers = workers(keys.workers.as_ref(), lines)?.or(of_all.workers).unwrap_or(1);
     let commit_order = match keys.commit_order.or(of_all.keeps_order) {
@@ -442,6 +483,7 @@ fn source(
         routes,
         exclusions,
         own_columns,
+        renamed_columns,
         on_conflict,
         workers,
         commit_order,

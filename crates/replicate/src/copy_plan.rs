@@ -173,7 +173,7 @@ pub fn define(
     }
     let forget = format!("DELETE FROM teak_replicate.copy WHERE source = '{}'", plan.name);
     target.add(forget.into_bytes())?;
-    let others = (!plan.routes.are_of_tables()).then(copying::others);
+    let others = plan.follows_bodies().then(copying::others);
     let mut all = names.iter().chain(&others);
     all.try_for_each(|name| target.add(noting(&plan.name, name, Some(Part::None))))?;
     target.send()?;
@@ -215,7 +215,7 @@ fn make(
     let dialect = crate::statement::dialect(0, None);
     let rewritten = match crate::statement::classify(text, dialect) {
         crate::statement::Statement::Definition(definition) => {
-            plan.routes.rewritten(text, &definition, dialect, there.as_bytes())
+            plan.rewritten(text, &definition, dialect, there.as_bytes()).ok()
         }
         _ => None,
     };

@@ -92,6 +92,18 @@ fn push(events: &mut Vec<u8>, kind: u8, (time, server_id): (u32, u32), parts: &[
     body
 }
 
+/// What becomes of what a table map says of columns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MapColumns {
+    /// Nothing.
+    #[default]
+    AsTheyAre,
+    /// They have other names in the target, so theirs are not told.
+    WithoutNames,
+    /// There is one more, a VARCHAR of so many bytes.
+    OneMore(u16),
+}
+
 /// The rows of one statement of the source, gathered into statements for the target.
 #[derive(Debug, Default)]
 pub struct Gathered {
@@ -113,13 +125,13 @@ impl Gathered {
     }
 
     /// A table whose rows will come: the event's body behind its header, without a checksum, and the names that its
-    /// database and itself have in the target. `added`: there is one more column, a VARCHAR of so many bytes.
+    /// database and itself have in the target.
     pub fn table(
         &mut self,
         header: &Header,
         body: &[u8],
         (database, table): (&str, &str),
-        added: Option<u16>,
+        columns: MapColumns,
     ) {
         let (fixed, named) = body.split_at(body.len().min(FIXED_BYTES));
         // Each name has a length before it, and a zero behind it. Names have at most 64 characters.
@@ -127,8 +139,12 @@ impl Gathered {
         let theirs = behind(named);
         let theirs = theirs + behind(named.get(theirs..).unwrap_or_default());
         let rest = named.get(theirs..).unwrap_or_default();
-        let widened = added.and_then(|bytes| widened(rest, bytes));
-        let rest = widened.as_deref().unwrap_or(rest);
+        let written = match columns {
+            MapColumns::AsTheyAre => None,
+            MapColumns::WithoutNames => described(rest, None),
+            MapColumns::OneMore(bytes) => described(rest, Some(bytes)),
+        };
+        let rest = written.as_deref().unwrap_or(rest);
         let length = |name: &str| [name.len() as u8];
         let (first, second) = (length(database), length(table));
         let parts = [fixed, &first, database.as_bytes(), &[0], &second, table.as_bytes(), &[0], rest];
@@ -252,9 +268,10 @@ fn packed(number: usize) -> Vec<u8> {
     }
 }
 
-/// What a table map has behind its names, with one more column: number, types, what is told of these, what may be NULL.
-/// What some servers tell behind that is left out, as it would be of one column less.
-fn widened(rest: &[u8], bytes: u16) -> Option<Vec<u8>> {
+/// What a table map has behind its names: number of columns, types, what is told of these, what may be NULL; perhaps
+/// with one column more, a VARCHAR of so many bytes. What some servers tell behind that is left out: names of columns,
+/// by which newer ones find them, and others that would be of one column less.
+fn described(rest: &[u8], added: Option<u16>) -> Option<Vec<u8>> {
     let number = |rest: &mut &[u8]| match **rest {
         [252, low, high, ref others @ ..] => {
             *rest = others;
@@ -272,6 +289,9 @@ fn widened(rest: &[u8], bytes: u16) -> Option<Vec<u8>> {
     let told_bytes = number(&mut left)?;
     let (told, left) = left.split_at_checked(told_bytes)?;
     let mut nullable = left.get(..columns.div_ceil(8))?.to_vec();
+    let Some(bytes) = added else {
+        return Some([&packed(columns)[..], types, &packed(told.len()), told, &nullable].concat());
+    };
     nullable.resize((columns + 1).div_ceil(8), 0);
     nullable[columns / 8] &= !(1 << (columns % 8));
     Some(
@@ -361,7 +381,7 @@ mod tests {
         let mut made = Vec::new();
         let mut taken = Ok(());
         with_rows(kind, images, &mut |header, rows| {
-            gathered.table(header, &table_map(), names, None);
+            gathered.table(header, &table_map(), names, MapColumns::AsTheyAre);
             taken = gathered.rows(header, rows, &mut |statement| made.push(statement));
             gathered.end(&mut |statement| made.push(statement));
         });
@@ -434,7 +454,7 @@ mod tests {
         let mut gathered = Gathered::new(1 << 20);
         let mut made = Vec::new();
         with_rows(WRITE_ROWS_V1, &images, &mut |header, rows| {
-            gathered.table(header, &table_map(), ("db", "t"), None);
+            gathered.table(header, &table_map(), ("db", "t"), MapColumns::AsTheyAre);
             let (mut from, mut each) = (0, rows.iter());
             while each.next().is_some() {
                 let to = images.len() - each.images_left().len();
@@ -452,7 +472,7 @@ mod tests {
             let mut gathered = Gathered::new(1 << 20);
             let (mut made, mut maps) = (vec![introduction()], Vec::new());
             with_rows(WRITE_ROWS_V1, &image(1, 1), &mut |header, rows| {
-                gathered.table(header, &table_map(), (database, table), None);
+                gathered.table(header, &table_map(), (database, table), MapColumns::AsTheyAre);
                 gathered.rows(header, rows, &mut |_| ()).unwrap();
                 gathered.end(&mut |statement| made.push(statement));
             });
@@ -501,7 +521,7 @@ mod tests {
             let (mut made, mut seen) = (vec![introduction()], 0);
             let mut gathered = Gathered::new(1 << 20);
             with_rows(kind, &all, &mut |header, rows| {
-                gathered.table(header, &table_map(), ("db", "t"), Some(bytes));
+                gathered.table(header, &table_map(), ("db", "t"), MapColumns::OneMore(bytes));
                 let rows = rows.with_column(bytes, b"wiki1").unwrap();
                 gathered.rows(header, &rows, &mut |_| ()).unwrap();
                 gathered.end(&mut |statement| made.push(statement));
@@ -523,9 +543,10 @@ mod tests {
         }
         // Eight columns more fill a byte of the bits.
         let rest = [&[8][..], &[3; 8], &[0], &[0xff], b"more"].concat();
-        assert_eq!(widened(&rest, 9).unwrap(), [&[9][..], &[3; 8], &[15, 2, 9, 0, 0xff, 0]].concat());
+        assert_eq!(described(&rest, None).unwrap(), rest[..rest.len() - 4]);
+        assert_eq!(described(&rest, Some(9)).unwrap(), [&[9][..], &[3; 8], &[15, 2, 9, 0, 0xff, 0]].concat());
         for cut in 0..rest.len() - 4 {
-            assert_eq!(widened(&rest[..cut], 9), None, "{cut}");
+            assert_eq!(described(&rest[..cut], Some(9)), None, "{cut}");
         }
     }
 
@@ -537,7 +558,7 @@ mod tests {
         with_rows(kind, images, &mut |header, rows| {
             let mut full = Vec::new();
             part.keep(rows, &mut |_, (change, images)| {
-                gathered.table(header, &table_map(), ("db", "t"), None);
+                gathered.table(header, &table_map(), ("db", "t"), MapColumns::AsTheyAre);
                 gathered
                     .some_row(header, rows, change, images, &mut |statement| full.push(statement))
                     .unwrap();

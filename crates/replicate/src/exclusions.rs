@@ -4,6 +4,7 @@
 //! the same on both sides. They have there what a row has of which nobody names them.
 
 use crate::failure::Failure;
+use crate::renamed_columns::ColumnNames;
 use crate::routes::{Name, TablePattern};
 use crate::tables::{self, Table};
 use serde::Deserialize;
@@ -85,14 +86,19 @@ impl Exclusions {
         (are_for_nobody(&self.changes, tables), are_for_nobody(&self.columns, tables))
     }
 
-    /// The places, from 0, of the columns that are left out of a table, which is called `here` in the target.
+    /// The places, from 0, of the columns that are left out of a table, which is called `here` in the target, and its
+    /// columns as `names` says.
     pub fn places(
         &self,
         target: &mut Connection,
         (database, name): (&str, &str),
         here: &Name,
+        names: &ColumnNames,
     ) -> Result<Vec<usize>, Failure> {
-        let left_out = self.columns(database, name);
+        let mut left_out = self.columns(database, name);
+        for name in &mut left_out {
+            *name = names.other(name.as_bytes()).unwrap_or(name);
+        }
         if left_out.is_empty() {
             return Ok(Vec::new());
         }

@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `configuration`, `routes`, `part` | what is to be done; what is followed, and where to; tables that are one |
 //! | `exclusions`, `own_columns` | what is left out of rows; columns that only the target has |
+//! | `renamed_columns`, `counterpart` | columns that have other names there; what a table is in the target |
 //! | `requirements`, `claims` | what servers must be; no table is of two sources |
 //! | `tables`, `grants` | what servers tell of tables and accounts |
 //! | `dump` | logs as a server sends them, which `teak binlog` reads too |
@@ -54,6 +55,7 @@ mod copy_others;
 mod copy_plan;
 mod copy_worker;
 mod copying;
+mod counterpart;
 mod crew;
 mod dump;
 mod events;
@@ -68,6 +70,7 @@ mod own_columns;
 mod part;
 mod position;
 mod progress;
+mod renamed_columns;
 mod repair;
 mod requirements;
 mod routes;

@@ -6,7 +6,7 @@ use crate::tables::{self, Table};
 use serde::Deserialize;
 use teak_client::{Connection, Error};
 use teak_console::Status;
-use teak_sql::quoting::{literal, quoted_name};
+use teak_sql::quoting::literal;
 
 /// Character sets in which a letter is more than a byte.
 const WIDE: [&str; 4] = ["ucs2", "utf16", "utf16le", "utf32"];
@@ -59,15 +59,6 @@ impl PartOf {
         let mut table = table.clone();
         let last = table.columns.pop()?;
         (last.name == self.column.as_bytes()).then_some(table)
-    }
-
-    /// Only its rows, with the columns that the source's table has, as a statement has a table.
-    pub fn rows(&self, here: &[u8], table: &Table) -> Vec<u8> {
-        let columns: Vec<_> = table.columns.iter().map(|column| quoted_name(&column.name)).collect();
-        let (column, value) = (quoted_name(self.column.as_bytes()), self.value.as_bytes());
-        let columns = columns.join(&b", "[..]);
-        [b"(SELECT ", &columns[..], b" FROM ", here, b" WHERE ", &column, b" = '", value, b"') AS part"]
-            .concat()
     }
 }
 

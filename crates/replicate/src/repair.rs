@@ -17,9 +17,6 @@ pub fn row(
     key: &Key,
     states: (Option<&[u8]>, Option<&[u8]>),
 ) -> Result<Result<(), String>, SideError> {
-    if pair.is_part {
-        return Ok(Err("its table has rows of others as well".into()));
-    }
     let done = locked(sides, pair, shape, key, states);
     let is_done = matches!(done, Ok(Ok(())));
     let end = if is_done { "COMMIT" } else { "ROLLBACK" };
@@ -45,13 +42,19 @@ fn locked(
 ) -> Result<Result<(), String>, SideError> {
     let keys = [key.clone()];
     let range = Range::Keys(&keys);
-    let condition = shape.condition(range);
-    let table = literal(pair.table.as_bytes());
-    let triggers = [b"SHOW TRIGGERS FROM ", &pair.database[..], b" WHERE `Table` = ", table.as_bytes()];
+    let counterpart = &pair.counterpart;
+    // As the target's table has them, which may have rows of others, too.
+    let table = counterpart.table();
+    let ours = shape.called(&|name| counterpart.name_of(name)).condition(range);
+    let own = counterpart.own().map(|own| [b" AND ", &own[..]].concat());
+    let condition = [ours, own.unwrap_or_default()].concat();
+    let (database, name) =
+        (quoted_name(counterpart.name.0.as_bytes()), literal(counterpart.name.1.as_bytes()));
+    let triggers = [b"SHOW TRIGGERS FROM ", &database[..], b" WHERE `Table` = ", name.as_bytes()];
     if !sides.target.query(triggers.concat()).map_err(SideError::Target)?.is_empty() {
         return Ok(Err("the target's table has triggers, which would act".into()));
     }
-    let lock = [b"SELECT 1 FROM ", &pair.here[..], b" WHERE ", &condition, b" FOR UPDATE"].concat();
+    let lock = [b"SELECT 1 FROM ", &table[..], b" WHERE ", &condition, b" FOR UPDATE"].concat();
     sides.target.execute("BEGIN").and_then(|_| sides.target.execute(lock)).map_err(SideError::Target)?;
     let columns = shape.given();
     let values = shape.values(&mut sides.source, &pair.there, &columns, range).map_err(SideError::Source)?;
@@ -66,19 +69,23 @@ fn locked(
     let literals = values.first().map(|row| {
         columns.iter().zip(row).map(|(column, value)| column.literal(value.as_deref())).collect::<Vec<_>>()
     });
-    let names: Vec<Vec<u8>> = columns.iter().map(|column| quoted_name(&column.name)).collect();
+    let mut names: Vec<Vec<u8>> = columns.iter().map(|column| counterpart.column(&column.name)).collect();
     let comma = &b", "[..];
     let statement = match (there, here, literals) {
         (Some(_), Some(_), Some(literals)) => {
             let each = names.iter().zip(&literals).map(|(name, value)| [&name[..], b" = ", value].concat());
             let each = each.collect::<Vec<_>>().join(comma);
-            [b"UPDATE ", &pair.here[..], b" SET ", &each, b" WHERE ", &condition].concat()
+            [b"UPDATE ", &table[..], b" SET ", &each, b" WHERE ", &condition].concat()
         }
-        (Some(_), None, Some(literals)) => {
+        (Some(_), None, Some(mut literals)) => {
+            if let Some((name, value)) = counterpart.added() {
+                names.push(name);
+                literals.push(value);
+            }
             let (names, literals) = (names.join(comma), literals.join(comma));
-            [b"INSERT INTO ", &pair.here[..], b" (", &names, b") VALUES (", &literals, b")"].concat()
+            [b"INSERT INTO ", &table[..], b" (", &names, b") VALUES (", &literals, b")"].concat()
         }
-        _ => [b"DELETE FROM ", &pair.here[..], b" WHERE ", &condition].concat(),
+        _ => [b"DELETE FROM ", &table[..], b" WHERE ", &condition].concat(),
     };
     sides.target.execute(statement).map_err(SideError::Target)?;
     let now = shape.numbers(&mut sides.target, &pair.here, range).map_err(SideError::Target)?;

@@ -3,15 +3,17 @@
 
 use crate::chunks;
 use crate::configuration::{SourcePlan, TargetPlan};
+use crate::copying;
+use crate::counterpart::Counterpart;
 use crate::dump::{family_of, newest};
 use crate::status::has_all;
-use crate::tables;
+use crate::tables::{self, Table};
 use crate::target::lock_of;
 use std::time::{Duration, Instant};
 use teak_binlog::Family;
 use teak_client::{Connection, Error};
 use teak_console::signals;
-use teak_sql::quoting::{literal, quoted_name};
+use teak_sql::quoting::literal;
 
 /// How long a position may stand still while somebody follows the source.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -56,30 +58,23 @@ impl SideError {
     }
 }
 
-/// The names of one table on both sides.
+/// One table on both sides.
 #[derive(Debug, Clone)]
 pub struct Pair {
-    /// Its own in the target, without quotes.
-    pub table: String,
-    /// That of its database in the target, with quotes.
-    pub database: Vec<u8>,
-    /// Both at the source, with quotes.
+    /// At the source: database and table, with quotes.
     pub there: Vec<u8>,
-    /// In the target; of a part of a table its rows.
+    /// In the target: its rows as the source has them.
     pub here: Vec<u8>,
-    /// It is a part.
-    pub is_part: bool,
+    /// What it is in the target.
+    pub counterpart: Counterpart,
 }
 
 impl Pair {
-    /// Of the names of database and table on both sides.
-    pub fn of(there: (&str, &str), here: (&str, &str)) -> Pair {
-        let [there, here] = [there, here].map(|(database, table)| {
-            let both = [quoted_name(database.as_bytes()), quoted_name(table.as_bytes())];
-            (both.join(&b"."[..]), both, table)
-        });
-        let ([database, _], table) = (here.1, here.2.into());
-        Pair { table, database, there: there.0, here: here.0, is_part: false }
+    /// Of a table of the source.
+    pub fn of(plan: &SourcePlan, (database, name): (&str, &str), table: &Table) -> Pair {
+        let there = copying::quoted(&(database.into(), name.into()));
+        let counterpart = Counterpart::of(plan, database, name);
+        Pair { there, here: counterpart.rows(table.columns.iter()), counterpart }
     }
 }
 

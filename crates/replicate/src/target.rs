@@ -13,7 +13,7 @@ use crate::above::Above;
 use crate::claims::Claims;
 use crate::configuration::{SourcePlan, TargetPlan};
 use crate::control::{self, Wish};
-use crate::events;
+use crate::events::{self, MapColumns};
 use crate::failure::Failure;
 use crate::own_columns;
 use crate::part::PartOf;
@@ -73,8 +73,8 @@ pub struct Place {
 /// How rows of a table of the source become rows of one of the target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fit {
-    /// Of a part of a table: how many bytes the column more has at most.
-    pub added: Option<u16>,
+    /// What its columns are.
+    pub columns: MapColumns,
     /// The places of columns of which no values come.
     pub left_out: Vec<usize>,
 }
@@ -415,9 +415,11 @@ impl<'p> Target<'p> {
         }
         let columns = self.must_have_transactions(&here.0, &here.1)?;
         let theirs = table.columns.len();
-        let added = match part {
-            None => None,
-            Some(part) => Some(part.bytes_in(&mut self.connection, &here.0, &here.1)?),
+        let names = plan.renamed_columns.of(&name.0, &name.1);
+        let columns_become = match part {
+            None if names.is_empty() => MapColumns::AsTheyAre,
+            None => MapColumns::WithoutNames,
+            Some(part) => MapColumns::OneMore(part.bytes_in(&mut self.connection, &here.0, &here.1)?),
         };
         let own = plan.own_columns.of(&name.0, &name.1);
         // What a server hides is behind that column.
@@ -434,8 +436,11 @@ impl<'p> Target<'p> {
         if !own.is_empty() {
             own_columns::must_be_last(&mut self.connection, own, here)?;
         }
-        let left_out = plan.exclusions.places(&mut self.connection, (&name.0, &name.1), here)?;
-        let fit = Fit { added, left_out };
+        if !names.is_empty() {
+            names.must_be_in(&mut self.connection, here)?;
+        }
+        let left_out = plan.exclusions.places(&mut self.connection, (&name.0, &name.1), here, &names)?;
+        let fit = Fit { columns: columns_become, left_out };
         self.known.insert(name, fit.clone());
         Ok(fit)
     }

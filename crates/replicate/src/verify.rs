@@ -216,7 +216,6 @@ impl Verify<'_> {
     /// A table, again if its definition changes meanwhile.
     fn table(&mut self, database: &str, name: &str, mut table: Table) -> Result<(), Stop> {
         let ours = self.plan.routes.names_of(database, name);
-        let pair = Pair::of((database, name), (&ours.0, &ours.1));
         if self.plan.exclusions.leaves_some_out(database, name) {
             let why = "is not compared, as some of its changes are left out";
             writeln!(self.out, "{}: `{database}`.`{name}` {why}", self.plan.name)?;
@@ -231,13 +230,10 @@ impl Verify<'_> {
         for attempt in 1..=TABLE_ATTEMPTS {
             self.tally = before;
             let shown = format!("{}: `{database}`.`{name}`", self.plan.name);
-            let part = self.plan.routes.part(database, name);
-            let (pair, shape) = match part {
-                None => (pair.clone(), Shape::of(&table)),
-                Some(part) => {
-                    let here = part.rows(&pair.here, &table);
-                    (Pair { here, is_part: true, ..pair.clone() }, Shape::of(&table).without_hint())
-                }
+            let pair = Pair::of(self.plan, (database, name), &table);
+            let shape = match pair.counterpart.is_alike() {
+                true => Shape::of(&table),
+                false => Shape::of(&table).without_hint(),
             };
             match self.rows(&shown, &pair, &shape) {
                 Err(Stop::Side(error)) if error.error().code().is_some() => {

@@ -42,10 +42,8 @@ impl Applier<'_> {
             );
         }
         let dialect = steps::dialect_of(query);
-        let text = self.source.routes.rewritten(&query.statement, definition, dialect, query.database);
-        let text = text.ok_or_else(|| {
-            self.stop("a view or a routine that names a renamed database: that is not built yet".into())
-        })?;
+        let text = self.source.rewritten(&query.statement, definition, dialect, query.database);
+        let text = text.map_err(|why| self.stop(why))?;
         let copied = self.copies_before(query, definition)?;
         if copied.is_empty() {
             self.defined = self.named_tables(query, definition);

@@ -35,7 +35,7 @@ impl Applier<'_> {
             };
             return Err(self.stop(why.into()));
         }
-        if routes.are_of_tables() && definition.has_body {
+        if !self.source.follows_bodies() && definition.has_body {
             let why = "what it names may be called otherwise here, or is not there";
             let words = String::from_utf8_lossy(&query.statement);
             let words: Vec<&str> = words.split_whitespace().take(3).collect();
