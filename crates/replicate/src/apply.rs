@@ -350,7 +350,8 @@ impl<'p> Applier<'p> {
                 }
             };
             if let Some(part) = part {
-                self.some_rows(sent, rows, part)?;
+                let left_out = self.fits.get(&table.id).map(|fit| fit.left_out.clone()).unwrap_or_default();
+                self.some_rows(sent, rows, &left_out, part)?;
             } else if self.care == Care::Each && self.prepared.is_none() {
                 self.one_by_one(sent, rows)?;
             } else {

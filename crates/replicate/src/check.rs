@@ -4,17 +4,17 @@
 use crate::chunk_reader::refusal;
 use crate::configuration::{Configuration, SourcePlan, Start};
 use crate::copy_plan::{self, refused_by, NO_LOADING};
+use crate::counterpart::Counterpart;
 use crate::dump::{family_of, newest};
 use crate::exclusions::{places_in, unique_columns};
 use crate::grants::Grants;
-use crate::own_columns;
 use crate::part::PartOf;
 use crate::position::Position;
 use crate::requirements;
 use crate::routes::Name;
 use crate::schema;
 use crate::status::has_all;
-use crate::tables::{self, Table, Tables};
+use crate::tables::{self, Tables};
 use crate::target::lock_of;
 use crate::{Asked, Beginning, Dump, DumpError};
 use std::collections::BTreeMap;
@@ -146,9 +146,7 @@ impl Here {
     fn ask(mut connection: Connection) -> Result<Here, Error> {
         let grants = Grants::of(&mut connection)?;
         let tables = tables::all(&mut connection, &|_, _| true)?;
-        let engines =
-            connection.query("SELECT ENGINE FROM information_schema.ENGINES WHERE TRANSACTIONS = 'YES'")?;
-        let engines = tables::texts(engines).flatten().collect();
+        let engines = tables::engines(&mut connection)?;
         let mut value = |name: &str| {
             Ok::<_, Error>(connection.value(format!("SELECT @@GLOBAL.{name}"))?.unwrap_or_default())
         };
@@ -459,27 +457,25 @@ impl Check<'_> {
                 let why = format!("{shown} has no column `{column}`, which is to have another name");
                 self.findings.add(plan.lines.rename_columns, Warning, why);
             }
-            let Some(here) = &self.target else { continue };
-            let found = match (here.tables.get(&ours), progress) {
-                (None, Progress::ToCopy) => {
-                    refusal(there).into_iter().chain(refused_by(plan, database, table)).collect()
-                }
-                (Some(_), Progress::ToCopy) => {
+            let Some(here) = &mut self.target else { continue };
+            let counterpart = Counterpart::of(plan, database, table);
+            let is_to_be_made = !counterpart.has_more_columns();
+            let mut found = match (here.tables.get(&ours), progress) {
+                (None, Progress::ToCopy) if is_to_be_made => Vec::new(),
+                (Some(_), Progress::ToCopy) if is_to_be_made => {
                     vec![format!("is to be copied, and `{}`.`{}` is there already", ours.0, ours.1)]
                 }
+                (None, Progress::ToCopy) => vec![counterpart.missing()],
                 (None, _) => vec![format!("is not in the target, as `{}`.`{}`", ours.0, ours.1)],
-                (Some(found), _) => {
-                    let own = plan.own_columns.of(database, table);
-                    let rest = match part {
-                        None => own_columns::without(own, found).ok_or(own.join(", ")),
-                        Some(part) => part.without(found).ok_or(part.column.clone()),
-                    };
-                    match rest {
-                        Ok(rest) => differences(&names.here(there), &rest, &here.engines),
-                        Err(columns) => vec![format!("has no last column {columns} in the target")],
-                    }
-                }
+                (Some(found), _) => counterpart.differences(there, found, &here.engines),
             };
+            if progress == Progress::ToCopy {
+                found.extend(refusal(there).into_iter().chain(refused_by(plan, &theirs, (database, table))));
+                let is_there = !is_to_be_made && here.tables.contains_key(&ours);
+                if is_there && counterpart.has_rows(&mut here.connection)? {
+                    found.push(counterpart.filled());
+                }
+            }
             for why in found {
                 self.findings.add(line, progress.weight(), format!("{shown} {why}"));
             }
@@ -546,32 +542,4 @@ impl Check<'_> {
 struct Begun {
     is_followed: bool,
     position: Option<String>,
-}
-
-/// Why rows of a table cannot be applied in another one. `engines` are those with transactions.
-fn differences(there: &Table, here: &Table, engines: &[String]) -> Vec<String> {
-    let mut found = Vec::new();
-    if !engines.contains(&here.engine) {
-        found.push(format!("is of the engine {} in the target, which has no transactions", here.engine));
-    }
-    let (theirs, ours) = (there.columns.len(), here.columns.len());
-    if theirs != ours {
-        found.push(format!("has {theirs} columns at the source, and {ours} in the target"));
-        return found;
-    }
-    for (number, (there, here)) in there.columns.iter().zip(&here.columns).enumerate() {
-        let (theirs, ours) = (there.type_of_values(), here.type_of_values());
-        let name = |column: &teak_sql::columns::Column| String::from_utf8_lossy(&column.name).into_owned();
-        if theirs != ours {
-            found.push(format!("column {} is {theirs} at the source, and {ours} in the target", name(there)));
-        } else if there.name != here.name {
-            let number = number + 1;
-            found.push(format!(
-                "column {number} is called {} at the source, and {} in the target",
-                name(there),
-                name(here)
-            ));
-        }
-    }
-    found
 }

@@ -4,6 +4,7 @@
 use crate::chunks::{self, Range, Shape};
 use crate::configuration::SourcePlan;
 use crate::copying::{self, Part, TableName};
+use crate::counterpart::Counterpart;
 use crate::failure::Failure;
 use crate::links::Links;
 use crate::sent_rows::SentRows;
@@ -37,6 +38,10 @@ pub struct Planned {
     pub there: TableName,
     /// Both in the target.
     pub here: TableName,
+    /// What it is there.
+    pub counterpart: Counterpart,
+    /// Columns of which no values come.
+    pub left_out: Vec<String>,
     /// Its rows refer to each other, or to others that change them, so that all of them are needed.
     pub at_once: bool,
     /// Those that it refers to, in the target, which are to be whole before it is begun.
@@ -45,6 +50,16 @@ pub struct Planned {
     pub is_apart: bool,
     /// Keys that are not unique are built when all rows are there.
     pub defers_keys: bool,
+}
+
+impl Planned {
+    /// The table without the columns of which no values come.
+    fn copied(&self, table: &Table) -> Table {
+        let mut table = table.clone();
+        let is_left_out = |column: &Column| self.left_out.iter().any(|name| name.as_bytes() == column.name);
+        table.columns.retain(|column| !is_left_out(column));
+        table
+    }
 }
 
 /// Which rows are wanted.
@@ -71,15 +86,29 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// The statement that asks for its rows, of the table of this name.
-    pub fn query(&self, table: &[u8]) -> Vec<u8> {
+    /// The statement that asks for its rows at the source.
+    pub fn query(&self) -> Vec<u8> {
+        self.query_of(&self.shape, &copying::quoted(&self.request.table.there))
+    }
+
+    /// The same in the target.
+    pub fn query_here(&self) -> Vec<u8> {
+        let counterpart = &self.request.table.counterpart;
+        if counterpart.is_alike() {
+            return self.query_of(&self.shape, &counterpart.table());
+        }
+        let shape = self.shape.clone().without_hint();
+        self.query_of(&shape, &counterpart.rows(shape.columns()))
+    }
+
+    fn query_of(&self, shape: &Shape, table: &[u8]) -> Vec<u8> {
         let key = |number: i128| vec![number.to_string().into_bytes()];
         let upto = match self.upto {
             Some(Part::UpTo { last, .. }) => Some(key(last)),
             _ => None,
         };
         let above = self.request.above.map(key);
-        self.shape.exactly(table, Range::Of(above.as_ref(), upto.as_ref()))
+        shape.exactly(table, Range::Of(above.as_ref(), upto.as_ref()))
     }
 }
 
@@ -214,7 +243,8 @@ impl ChunkReader {
             );
             return Ok(Err(Failure::Final(why, Status::Usage)));
         }
-        let shape = leading.map_or_else(|| Shape::of(table), |(_, column, _)| Shape::by(table, column));
+        let copied = request.table.copied(table);
+        let shape = leading.map_or_else(|| Shape::of(&copied), |(_, column, _)| Shape::by(&copied, column));
         let upto = match several {
             None => None,
             Some((column, _, is_unsigned)) => {
@@ -226,7 +256,7 @@ impl ChunkReader {
         };
         let (is_sequence, rows) = (table.is_sequence, SentRows::default());
         let mut chunk = Chunk { request, upto, shape, is_sequence, rows };
-        let mut query = chunk.query(&name);
+        let mut query = chunk.query();
         if let Some((_, column, _)) = numbered {
             let limit = format!(" LIMIT {limit}");
             query.extend_from_slice(

@@ -5,13 +5,13 @@ use crate::chunk_reader::{Chunk, Planned};
 use crate::chunks;
 use crate::control;
 use crate::copying::{self, Part};
+use crate::counterpart::Counterpart;
 use crate::failure::Failure;
 use crate::links::Links;
 use crate::target::take_over_lock;
 use teak_client::{values, Connection, Error, Settings};
 use teak_console::Status;
 use teak_sql::columns::Column;
-use teak_sql::quoting::quoted_name;
 
 /// What holds for the whole connection: no other table is looked at, and values stay as they are.
 const SESSION: &str =
@@ -64,12 +64,12 @@ impl ChunkWriter {
         let shown = String::from_utf8_lossy(&table).into_owned();
         let of_target = |error: Error| Failure::of_target(&error, || format!("a copy of {shown}"));
         self.connection.execute("BEGIN").map_err(of_target)?;
-        self.add(chunk, &table).map_err(of_target)?;
+        self.add(chunk).map_err(of_target)?;
         if chunk.is_sequence {
             return Ok(());
         }
         let mut comparison = chunk.rows.comparison();
-        let read = self.connection.query_each(chunk.query(&table), &mut |row| comparison.see(row));
+        let read = self.connection.query_each(chunk.query_here(), &mut |row| comparison.see(row));
         read.map_err(of_target)?;
         comparison.end().map_err(|here| {
             let there = chunk.rows.len();
@@ -79,17 +79,18 @@ impl ChunkWriter {
         })
     }
 
-    fn add(&mut self, chunk: &Chunk, table: &[u8]) -> Result<(), Error> {
+    fn add(&mut self, chunk: &Chunk) -> Result<(), Error> {
         let columns = chunk.shape.compared();
         if chunk.rows.len() == 0 {
             return Ok(());
         }
         if chunk.is_sequence || !columns.iter().any(|column| column.is_given()) {
-            return self.connection.execute(insertion(table, &columns, chunk)?).map(|_| ());
+            return self.connection.execute(insertion(&columns, chunk)?).map(|_| ());
         }
         let mut next = 0;
         let mut damage = Ok(());
-        let loaded = self.connection.load(loading(table, &columns), &mut |part| {
+        let counterpart = &chunk.request.table.counterpart;
+        let loaded = self.connection.load(loading(counterpart, &columns), &mut |part| {
             while let Some(row) = chunk.rows.get(next).filter(|_| part.len() < PART_BYTES && damage.is_ok()) {
                 damage = as_text(row, &columns, part);
                 next += 1;
@@ -148,11 +149,11 @@ fn lock_of_copy(source: &str, number: usize) -> String {
 }
 
 /// What asks for rows with these columns, as [`as_text`] has them.
-fn loading(table: &[u8], columns: &[&Column]) -> Vec<u8> {
+fn loading(counterpart: &Counterpart, columns: &[&Column]) -> Vec<u8> {
     let (mut targets, mut settings) = (Vec::new(), Vec::new());
     for (at, column) in columns.iter().enumerate().filter(|(_, column)| column.is_given()) {
         let variable = format!("@c{at}").into_bytes();
-        let name = quoted_name(&column.name);
+        let name = counterpart.column(&column.name);
         match column.loaded(&variable) {
             None => targets.push(name),
             Some(value) => {
@@ -161,6 +162,9 @@ fn loading(table: &[u8], columns: &[&Column]) -> Vec<u8> {
             }
         }
     }
+    if let Some((name, value)) = counterpart.added() {
+        settings.push([&name[..], b" = ", &value].concat());
+    }
     let settings = match settings.is_empty() {
         true => Vec::new(),
         false => [b" SET ", &settings.join(&b", "[..])[..]].concat(),
@@ -168,7 +172,7 @@ fn loading(table: &[u8], columns: &[&Column]) -> Vec<u8> {
     let targets = targets.join(&b", "[..]);
     [
         b"LOAD DATA LOCAL INFILE 'rows' INTO TABLE ",
-        table,
+        &counterpart.table()[..],
         b" CHARACTER SET binary (",
         &targets,
         b")",
@@ -205,16 +209,20 @@ fn as_text(row: &[u8], columns: &[&Column], text: &mut Vec<u8>) -> Result<(), Er
 }
 
 /// What adds rows to what LOAD DATA does not know: sequences, and tables without a column that is given.
-fn insertion(table: &[u8], columns: &[&Column], chunk: &Chunk) -> Result<Vec<u8>, Error> {
+fn insertion(columns: &[&Column], chunk: &Chunk) -> Result<Vec<u8>, Error> {
+    let counterpart = &chunk.request.table.counterpart;
+    let (added, added_value) = counterpart.added().unzip();
     let given = || columns.iter().filter(|column| column.is_given());
-    let names: Vec<Vec<u8>> = given().map(|column| quoted_name(&column.name)).collect();
-    let mut statement = [b"INSERT INTO ", table, b" (", &names.join(&b", "[..])[..], b") VALUES "].concat();
+    let names: Vec<Vec<u8>> = given().map(|column| counterpart.column(&column.name)).chain(added).collect();
+    let (table, names) = (counterpart.table(), names.join(&b", "[..]));
+    let mut statement = [b"INSERT INTO ", &table[..], b" (", &names, b") VALUES "].concat();
     for at in 0..chunk.rows.len() {
         let row = chunk.rows.get(at).unwrap_or_default();
         let literals = values(row)
             .zip(columns)
             .filter(|(_, column)| column.is_given())
             .map(|(value, column)| Ok(column.literal(value?)))
+            .chain(added_value.clone().map(Ok))
             .collect::<Result<Vec<_>, Error>>()?;
         statement.extend_from_slice(if at > 0 { b", (" } else { b"(" });
         statement.extend_from_slice(&literals.join(&b", "[..]));
@@ -249,7 +257,7 @@ mod tests {
         as_text(b"\xfb\x018\x012\x00", &columns, &mut text).unwrap();
         assert_eq!(text, b"7\t\\N\t\\\t\\\n\\\\\0\r\n\\N\t2\t\n");
         assert!(as_text(b"\x05ab", &columns, &mut text).is_err());
-        let statement = String::from_utf8(loading(b"`d`.`t`", &columns)).unwrap();
+        let statement = String::from_utf8(loading(&Counterpart::new("d", "t"), &columns)).unwrap();
         assert!(statement.ends_with("binary (`a`, @c2, `b`) SET `e` = CAST(@c2 AS UNSIGNED)"), "{statement}");
     }
 }

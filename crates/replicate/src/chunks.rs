@@ -30,6 +30,7 @@ pub struct Sum {
 }
 
 /// A table's columns and its key.
+#[derive(Clone)]
 pub struct Shape {
     columns: Vec<Column>,
     key: Vec<Column>,
@@ -79,6 +80,11 @@ impl Shape {
     /// Whether rows can be told apart.
     pub fn has_key(&self) -> bool {
         !self.key.is_empty()
+    }
+
+    /// All columns.
+    pub fn columns(&self) -> impl Iterator<Item = &Column> {
+        self.columns.iter()
     }
 
     /// Columns by which rows are compared.

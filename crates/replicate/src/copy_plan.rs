@@ -4,6 +4,8 @@
 use crate::chunk_reader::{refusal, Planned};
 use crate::configuration::SourcePlan;
 use crate::copying::{self, noting, Copying, Part, TableName};
+use crate::counterpart::Counterpart;
+use crate::exclusions::{places_in, unique_columns};
 use crate::failure::Failure;
 use crate::tables::{self, Tables};
 use crate::target::Target;
@@ -16,6 +18,9 @@ use teak_sql::quoting::{literal, quoted_name};
 const ATTEMPTS: u32 = 100;
 /// The session of statements that SHOW CREATE gives.
 const SESSION: &str = "SET SESSION sql_mode = '', foreign_key_checks = 0";
+
+/// The way out for a table that is not copied.
+const LOAD_IT: &str = "load it, and begin behind that";
 
 /// Why rows cannot be added.
 pub const NO_LOADING: &str =
@@ -39,13 +44,19 @@ pub fn tables(
     let order = in_order(source, &theirs).map_err(of_source)?;
     let order = order.map_err(|why| Failure::Final(why, Status::Usage))?;
     let here = |name: &TableName| plan.routes.names_of(&name.0, &name.1);
-    let planned = |ordered: Ordered| Planned {
-        here: here(&ordered.name),
-        parents: ordered.parents.iter().map(here).collect(),
-        there: ordered.name,
-        at_once: ordered.at_once,
-        is_apart: ordered.is_apart,
-        defers_keys: ordered.defers_keys,
+    let planned = |ordered: Ordered| {
+        let counterpart = Counterpart::of(plan, &ordered.name.0, &ordered.name.1);
+        Planned {
+            here: counterpart.name.clone(),
+            parents: ordered.parents.iter().map(here).collect(),
+            at_once: ordered.at_once,
+            // What keys it has is not known from the source's, and others may read by them.
+            is_apart: ordered.is_apart && !counterpart.has_more_columns(),
+            defers_keys: ordered.defers_keys && !counterpart.has_more_columns(),
+            left_out: left_out(plan, &ordered.name),
+            counterpart,
+            there: ordered.name,
+        }
     };
     let mut all: Vec<Planned> = order.into_iter().map(planned).collect();
     all.retain(|table| copying.part(&table.here.0, &table.here.1).is_some());
@@ -142,14 +153,14 @@ pub fn define(
     let theirs = tables::all(source, &follows).map_err(of_source)?;
     in_order(source, &theirs).map_err(of_source)?.map_err(usage)?;
     for ((database, table), found) in &theirs {
-        if plan.routes.part(database, table).is_some() {
-            let why = "is one with others in the target: that is not copied yet";
-            return Err(usage(format!(
-                "source: `{database}`.`{table}` {why}: load it, and begin behind that"
-            )));
-        }
-        if let Some(why) = refusal(found).or_else(|| refused_by(plan, database, table)) {
+        if let Some(why) = refusal(found).or_else(|| refused_by(plan, &theirs, (database, table))) {
             return Err(usage(format!("source: `{database}`.`{table}` {why}")));
+        }
+        let left_out = plan.exclusions.columns(database, table);
+        if !left_out.is_empty() {
+            let unique = unique_columns(source, &(database.clone(), table.clone())).map_err(of_source)?;
+            places_in(found, &unique, &left_out)
+                .map_err(|why| usage(format!("source: `{database}`.`{table}` {why}")))?;
         }
     }
     let (position, definitions) = standing(source, plan)
@@ -157,19 +168,29 @@ pub fn define(
         .ok_or_else(|| Failure::Passing("source: its definitions change all the time".into()))?;
     let ours = tables::all(target.connection(), &|_, _| true).map_err(of_target)?;
     let noted = Copying::read(target)?;
-    let names = definitions.iter().map(|(name, _)| plan.routes.names_of(&name.0, &name.1));
-    let names: Vec<TableName> = names.collect();
+    let counterparts: Vec<Counterpart> =
+        definitions.iter().map(|(name, _)| Counterpart::of(plan, &name.0, &name.1)).collect();
+    let names: Vec<TableName> = counterparts.iter().map(|counterpart| counterpart.name.clone()).collect();
+    must_be_ready(target, plan, &theirs, &ours).map_err(of_target)?.map_err(usage)?;
     // One that was noted before was made by a copy that did not come to its beginning.
+    let is_new = |counterpart: &&Counterpart| !counterpart.has_more_columns();
+    let made = counterparts.iter().filter(is_new).map(|counterpart| &counterpart.name);
     if let Some((database, table)) =
-        names.iter().find(|name| ours.contains_key(*name) && noted.part(&name.0, &name.1).is_none())
+        made.into_iter().find(|name| ours.contains_key(*name) && noted.part(&name.0, &name.1).is_none())
     {
         let why = format!("target: `{database}`.`{table}` is there already: start = \"copy\" makes the tables that it copies");
         return Err(usage(why));
     }
-    // Those that such a copy made, and that are gone since, were nobody's.
-    for name in noted.names().iter().filter(|name| !names.contains(name)) {
-        let gone = [b"DROP TABLE IF EXISTS ", &copying::quoted(name)[..]].concat();
-        target.connection().execute(gone).map_err(of_target)?;
+    // Those that such a copy made, and that are gone since, were nobody's; none has a row.
+    for name in noted.names().iter().filter(|name| !names.contains(name) && ours.contains_key(*name)) {
+        let quoted = copying::quoted(name);
+        let row = [b"SELECT 1 FROM ", &quoted[..], b" LIMIT 1"].concat();
+        if target.connection().value(row).map_err(of_target)?.is_none() {
+            target
+                .connection()
+                .execute([b"DROP TABLE IF EXISTS ", &quoted[..]].concat())
+                .map_err(of_target)?;
+        }
     }
     let forget = format!("DELETE FROM teak_replicate.copy WHERE source = '{}'", plan.name);
     target.add(forget.into_bytes())?;
@@ -179,18 +200,61 @@ pub fn define(
     target.send()?;
     target.connection().execute("COMMIT").map_err(of_target)?;
     target.end_transaction();
-    for ((there, text), here) in definitions.iter().zip(&names) {
+    for ((there, text), counterpart) in definitions.iter().zip(&counterparts) {
+        if counterpart.has_more_columns() {
+            continue;
+        }
+        let here = &counterpart.name;
         make(target, source, plan, (&there.0, &here.0), text)?;
     }
     Ok(position)
 }
 
-/// Why a table is not copied for what is left out of it.
-pub fn refused_by(plan: &SourcePlan, database: &str, table: &str) -> Option<String> {
-    let differs =
-        plan.exclusions.concern(database, table) || !plan.own_columns.of(database, table).is_empty();
-    let why = "is not as here (exclude_changes, exclude_columns, own_columns), which is not copied yet: load it, and begin behind that";
-    differs.then(|| why.into())
+/// Why a table is not copied for what the configuration says of it; `all` are those of the source.
+pub fn refused_by(plan: &SourcePlan, all: &Tables, (database, table): (&str, &str)) -> Option<String> {
+    if plan.exclusions.leaves_some_out(database, table) {
+        let why = "which of those that are made while it is copied would be left out is chance";
+        return Some(format!("has changes that are left out (exclude_changes): {why}: {LOAD_IT}"));
+    }
+    let here = plan.routes.names_of(database, table);
+    let is_other = |name: &&TableName| (&name.0[..], &name.1[..]) != (database, table);
+    let mut others = all.keys().filter(is_other);
+    let other = others.find(|name| plan.routes.names_of(&name.0, &name.1) == here)?;
+    let why = "how far each of them is copied is noted by the target's name";
+    Some(format!("is one with `{}`.`{}` of the same source: {why}: {LOAD_IT}", other.0, other.1))
+}
+
+/// Columns of a table of which no values come.
+fn left_out(plan: &SourcePlan, name: &TableName) -> Vec<String> {
+    plan.exclusions.columns(&name.0, &name.1).into_iter().map(str::to_string).collect()
+}
+
+/// Tables that the target must have before it: an inner error if one is not there, is another one, or has rows.
+fn must_be_ready(
+    target: &mut Target<'_>,
+    plan: &SourcePlan,
+    theirs: &Tables,
+    ours: &Tables,
+) -> Result<Result<(), String>, Error> {
+    let connection = target.connection();
+    let engines = tables::engines(connection)?;
+    for ((database, table), there) in theirs {
+        let counterpart = Counterpart::of(plan, database, table);
+        if !counterpart.has_more_columns() {
+            continue;
+        }
+        let why = match ours.get(&counterpart.name) {
+            None => Some(counterpart.missing()),
+            Some(found) => counterpart.differences(there, found, &engines).into_iter().next(),
+        };
+        if let Some(why) = why {
+            return Ok(Err(format!("source: `{database}`.`{table}` {why}")));
+        }
+        if counterpart.has_rows(connection)? {
+            return Ok(Err(format!("source: `{database}`.`{table}` {}", counterpart.filled())));
+        }
+    }
+    Ok(Ok(()))
 }
 
 /// Makes a table, and its database if that is missing.

@@ -146,10 +146,12 @@ pub fn noting(source: &str, name: &TableName, part: Option<Part>) -> Vec<u8> {
 }
 
 impl Part {
-    /// What of the rows of an event is of rows that are there, in their order, if a number tells that.
+    /// What of the rows of an event is of rows that are there, in their order, if a number tells that. Of some columns
+    /// no values come.
     pub fn keep<'r>(
         self,
         rows: &'r Rows<'_>,
+        left_out: &[usize],
         see: &mut dyn FnMut(&Row<'r>, Kept<'r>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let Part::UpTo { last, column, is_unsigned } = self else { return Ok(()) };
@@ -179,7 +181,8 @@ impl Part {
                     &images[from..if rows.change == Change::Delete { to } else { between }],
                 )),
                 (Change::Update, false, true) => {
-                    let has_all = (0..rows.table.columns.len()).all(|column| rows.has_new(column));
+                    let mut columns = 0..rows.table.columns.len();
+                    let has_all = columns.all(|column| rows.has_new(column) || left_out.contains(&column));
                     if !has_all {
                         let table = rows.table.quoted_name();
                         let why = format!(

@@ -310,6 +310,7 @@ fn described(rest: &[u8], added: Option<u16>) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use super::MapColumns::{AsTheyAre, OneMore};
     use super::*;
     use teak_binlog::{Body, Checksum, Decoder, Event, Format, Framer, Limits, Table, Value, MAGIC};
 
@@ -381,7 +382,7 @@ mod tests {
         let mut made = Vec::new();
         let mut taken = Ok(());
         with_rows(kind, images, &mut |header, rows| {
-            gathered.table(header, &table_map(), names, MapColumns::AsTheyAre);
+            gathered.table(header, &table_map(), names, AsTheyAre);
             taken = gathered.rows(header, rows, &mut |statement| made.push(statement));
             gathered.end(&mut |statement| made.push(statement));
         });
@@ -454,7 +455,7 @@ mod tests {
         let mut gathered = Gathered::new(1 << 20);
         let mut made = Vec::new();
         with_rows(WRITE_ROWS_V1, &images, &mut |header, rows| {
-            gathered.table(header, &table_map(), ("db", "t"), MapColumns::AsTheyAre);
+            gathered.table(header, &table_map(), ("db", "t"), AsTheyAre);
             let (mut from, mut each) = (0, rows.iter());
             while each.next().is_some() {
                 let to = images.len() - each.images_left().len();
@@ -472,7 +473,7 @@ mod tests {
             let mut gathered = Gathered::new(1 << 20);
             let (mut made, mut maps) = (vec![introduction()], Vec::new());
             with_rows(WRITE_ROWS_V1, &image(1, 1), &mut |header, rows| {
-                gathered.table(header, &table_map(), (database, table), MapColumns::AsTheyAre);
+                gathered.table(header, &table_map(), (database, table), AsTheyAre);
                 gathered.rows(header, rows, &mut |_| ()).unwrap();
                 gathered.end(&mut |statement| made.push(statement));
             });
@@ -521,7 +522,7 @@ mod tests {
             let (mut made, mut seen) = (vec![introduction()], 0);
             let mut gathered = Gathered::new(1 << 20);
             with_rows(kind, &all, &mut |header, rows| {
-                gathered.table(header, &table_map(), ("db", "t"), MapColumns::OneMore(bytes));
+                gathered.table(header, &table_map(), ("db", "t"), OneMore(bytes));
                 let rows = rows.with_column(bytes, b"wiki1").unwrap();
                 gathered.rows(header, &rows, &mut |_| ()).unwrap();
                 gathered.end(&mut |statement| made.push(statement));
@@ -557,8 +558,8 @@ mod tests {
         let mut gathered = Gathered::new(1 << 20);
         with_rows(kind, images, &mut |header, rows| {
             let mut full = Vec::new();
-            part.keep(rows, &mut |_, (change, images)| {
-                gathered.table(header, &table_map(), ("db", "t"), MapColumns::AsTheyAre);
+            part.keep(rows, &[], &mut |_, (change, images)| {
+                gathered.table(header, &table_map(), ("db", "t"), AsTheyAre);
                 gathered
                     .some_row(header, rows, change, images, &mut |statement| full.push(statement))
                     .unwrap();

@@ -6,7 +6,7 @@ use crate::tables::{self, Table};
 use serde::Deserialize;
 use teak_client::{Connection, Error};
 use teak_console::Status;
-use teak_sql::quoting::literal;
+use teak_sql::quoting::{literal, quoted_name};
 
 /// Character sets in which a letter is more than a byte.
 const WIDE: [&str; 4] = ["ucs2", "utf16", "utf16le", "utf32"];
@@ -52,6 +52,16 @@ impl PartOf {
             return Err(Failure::Final(why, Status::Damage));
         }
         Ok(bytes)
+    }
+
+    /// The condition that a row is of it.
+    pub fn condition(&self) -> Vec<u8> {
+        [&quoted_name(self.column.as_bytes())[..], b" = ", &self.literal()].concat()
+    }
+
+    /// The value, as a statement has it.
+    pub fn literal(&self) -> Vec<u8> {
+        format!("'{}'", self.value).into_bytes()
     }
 
     /// The table of the target without that column; None: it is not the last one.

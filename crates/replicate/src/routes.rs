@@ -199,6 +199,11 @@ impl Routes {
         self.other_names(database, table)?.part.as_ref()
     }
 
+    /// The same by its name there; of two that are one there the first.
+    pub fn part_here(&self, here: &Name) -> Option<&PartOf> {
+        self.renamed_tables.values().find(|renamed| renamed.here == *here)?.part.as_ref()
+    }
+
     /// If it has a name of its own there.
     fn other_names(&self, database: &str, table: &str) -> Option<&Renamed> {
         if self.renamed_tables.is_empty() {

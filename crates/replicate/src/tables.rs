@@ -134,6 +134,13 @@ fn described(
     Ok(tables)
 }
 
+/// Engines with transactions.
+pub fn engines(connection: &mut Connection) -> Result<Vec<String>, Error> {
+    let engines =
+        connection.query("SELECT ENGINE FROM information_schema.ENGINES WHERE TRANSACTIONS = 'YES'")?;
+    Ok(texts(engines).flatten().collect())
+}
+
 /// A column of a foreign key.
 #[derive(Debug, Clone, Default)]
 pub struct Reference {
@@ -194,6 +201,34 @@ pub fn cascades(
         )
     });
     Ok(texts.collect())
+}
+
+/// Why rows of a table cannot be applied in another one. `engines` are those with transactions.
+pub fn differences(there: &Table, here: &Table, engines: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    if !engines.contains(&here.engine) {
+        found.push(format!("is of the engine {} in the target, which has no transactions", here.engine));
+    }
+    let (theirs, ours) = (there.columns.len(), here.columns.len());
+    if theirs != ours {
+        found.push(format!("has {theirs} columns at the source, and {ours} in the target"));
+        return found;
+    }
+    for (number, (there, here)) in there.columns.iter().zip(&here.columns).enumerate() {
+        let (theirs, ours) = (there.type_of_values(), here.type_of_values());
+        let name = |column: &Column| String::from_utf8_lossy(&column.name).into_owned();
+        if theirs != ours {
+            found.push(format!("column {} is {theirs} at the source, and {ours} in the target", name(there)));
+        } else if there.name != here.name {
+            let number = number + 1;
+            found.push(format!(
+                "column {number} is called {} at the source, and {} in the target",
+                name(there),
+                name(here)
+            ));
+        }
+    }
+    found
 }
 
 /// Of databases and tables that are called as they are.

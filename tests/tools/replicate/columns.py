@@ -148,6 +148,28 @@ class Cases(FollowingCases):
                 check(status == 0, f"{names}: {said}")
             check(self.agent.stop() == 0, self.agent.says())
 
+    def case_copies_have_the_other_names(self):
+        self.source.query("create database rcc", database=None)
+        self.at(["create table t (a int primary key, b varchar(20), c int, d int as (c + 1) virtual, key b (b), unique (c), check (b <> ''))", "create table p (a int primary key, b int references t (a))",
+                 "insert into t (a, b, c) select seq, concat('x', seq), -seq from seq_1_to_60000", "insert into p values (1, 1)", "create view v as select a from t"], database="rcc")
+        self.at(["set global local_infile = 1"], server=self.target)
+        names = {"a": "first", "b": "c", "c": "b"}
+        key = ", ".join(f"{name} = \"{other}\"" for name, other in names.items())
+        name = self.follow(start='"copy"', databases='["rcc"]', rename_columns=f'{{ "rcc.t" = {{ {key} }} }}')
+        for step in range(4):
+            self.at([f"update t set c = c - 1000000 where a % 7 = {step}", f"insert into t (a, b, c) values ({70000 + step}, 'y', {step})", f"delete from t where a % 11 = {step} and a > 1"], database="rcc")
+            time.sleep(0.05)
+            self.agent.kill()
+            self.agent.start()
+        self.agent.until(lambda: not self.rows(f"select 1 from teak_replicate.copy where source = '{name}'"), "that all is copied")
+        self.agent.catch_up(name, self.source)
+        self.same("rcc.t", names)
+        self.same("rcc.p", {})
+        for command in ("check", "verify"):
+            status, said = self.agent.command(command)
+            check(status == 0, said)
+        check(self.agent.stop() == 0, self.agent.says())
+
     def case_what_cannot_be_told_stops_the_source(self):
         database = self.begin_database()
         self.at([f"create table {database}.t (a int primary key, month int, b datetime)"])

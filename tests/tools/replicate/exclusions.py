@@ -136,7 +136,7 @@ class Cases(FollowingCases):
                             ({"own_columns": '{ "xn.nobody" = ["b"] }'}, "no table that is followed is called as one of these says"),
                             ({"own_columns": '{ "xn.t" = ["c"] }'}, "has no last column c in the target"), ({"own_columns": '{ "xn.t" = ["b"] }'}, "has 2 columns at the source, and 1"),
                             ({"exclude_columns": '{ "xn.t" = ["a"] }'}, "has `a` in a unique key"), ({"exclude_changes": '{ "xn.t" = ["deletes"] }'}, "unknown variant `deletes`"),
-                            ({"exclude_changes": '{ "t" = ["delete"] }'}, "t is not database.table"), ({"exclude_columns": '{ "xn.t" = ["b"] }', "start": '"copy"'}, "is not as here")):
+                            ({"exclude_changes": '{ "t" = ["delete"] }'}, "t is not database.table"), ({"exclude_changes": '{ "xn.t" = ["delete"] }', "start": '"copy"'}, "has changes that are left out")):
             self.agent.configure({"xn": {**self.source_keys(databases='["xn"]'), **keys}})
             if "start" in keys:
                 self.at(["drop table xn.t"], server=self.target)
@@ -144,7 +144,7 @@ class Cases(FollowingCases):
             check(status == USAGE and words in said, f"{keys}: {said}")
         self.agent.forget()
         self.agent.start()
-        self.stops(USAGE, "xn: stopped:", "`xn`.`t` is not as here")
+        self.stops(USAGE, "xn: stopped:", "`xn`.`t` has changes that are left out")
 
 
 if __name__ == "__main__":

@@ -53,11 +53,12 @@ impl<'p> Applier<'p> {
         self.place = Some(place.clone());
     }
 
-    /// Applies those rows of a table that is not whole which are there.
+    /// Applies those rows of a table that is not whole which are there; of some columns no values come.
     pub(super) fn some_rows(
         &mut self,
         sent: &Received<'_, '_>,
         rows: &Rows<'_>,
+        left_out: &[usize],
         part: Part,
     ) -> Result<(), Failure> {
         if self.prepared.is_some() {
@@ -68,7 +69,7 @@ impl<'p> Applier<'p> {
         }
         let header = &sent.event.header;
         let mut full = Vec::new();
-        let kept = part.keep(rows, &mut |row, (change, images)| {
+        let kept = part.keep(rows, left_out, &mut |row, (change, images)| {
             if self.care == Care::Each {
                 return match self.gathered.row(header, rows, change, images) {
                     // A copy has nothing that a row could stand in the way of, so whose rows these are is not known.
@@ -127,9 +128,16 @@ impl<'p> Applier<'p> {
     }
 
     /// Empties a table of which nothing is there, so that this is true whatever there was, and enables or disables its
-    /// keys: statements of the log find it with all of them.
+    /// keys: statements of the log find it with all of them. Of one that has rows of others only its own go.
     fn empty(&mut self, name: &TableName, keys: &str) -> Result<(), Failure> {
         let quoted = copying::quoted(name);
+        if let Some(part) = self.source.routes.part_here(name) {
+            let delete = [b"DELETE FROM ", &quoted[..], b" WHERE ", &part.condition()].concat();
+            let done = self.target.connection().execute(delete).map(|_| ());
+            return done.map_err(|error| {
+                Failure::of_target(&error, || String::from_utf8_lossy(&quoted).into_owned())
+            });
+        }
         let truncate = [b"SET STATEMENT foreign_key_checks = 0 FOR TRUNCATE TABLE ", &quoted[..]].concat();
         let connection = self.target.connection();
         let done = match connection.execute(truncate) {
