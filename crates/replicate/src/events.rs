@@ -5,10 +5,11 @@
 //! BINLOG 'base64 of: { table map } { rows }, the last ones with the flag that they end a statement'
 //! ```
 
+mod columns;
+
+pub use columns::MapColumns;
 use teak_binlog::{base64, Change, Header, Rows, HEADER_BYTES};
 
-/// A type of columns.
-const VARCHAR: u8 = 15;
 const FORMAT_DESCRIPTION: u8 = 15;
 const TABLE_MAP: u8 = 19;
 const WRITE_ROWS_V1: u8 = 23;
@@ -92,18 +93,6 @@ fn push(events: &mut Vec<u8>, kind: u8, (time, server_id): (u32, u32), parts: &[
     body
 }
 
-/// What becomes of what a table map says of columns.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum MapColumns {
-    /// Nothing.
-    #[default]
-    AsTheyAre,
-    /// They have other names in the target, so theirs are not told.
-    WithoutNames,
-    /// There is one more, a VARCHAR of so many bytes.
-    OneMore(u16),
-}
-
 /// The rows of one statement of the source, gathered into statements for the target.
 #[derive(Debug, Default)]
 pub struct Gathered {
@@ -139,11 +128,7 @@ impl Gathered {
         let theirs = behind(named);
         let theirs = theirs + behind(named.get(theirs..).unwrap_or_default());
         let rest = named.get(theirs..).unwrap_or_default();
-        let written = match columns {
-            MapColumns::AsTheyAre => None,
-            MapColumns::WithoutNames => described(rest, None),
-            MapColumns::OneMore(bytes) => described(rest, Some(bytes)),
-        };
+        let written = columns.written(rest);
         let rest = written.as_deref().unwrap_or(rest);
         let length = |name: &str| [name.len() as u8];
         let (first, second) = (length(database), length(table));
@@ -266,46 +251,6 @@ fn packed(number: usize) -> Vec<u8> {
         few @ 0..=250 => vec![few as u8],
         many => [&[252][..], &(many as u16).to_le_bytes()].concat(),
     }
-}
-
-/// What a table map has behind its names: number of columns, types, what is told of these, what may be NULL; perhaps
-/// with one column more, a VARCHAR of so many bytes. What some servers tell behind that is left out: names of columns,
-/// by which newer ones find them, and others that would be of one column less.
-fn described(rest: &[u8], added: Option<u16>) -> Option<Vec<u8>> {
-    let number = |rest: &mut &[u8]| match **rest {
-        [252, low, high, ref others @ ..] => {
-            *rest = others;
-            Some(usize::from(u16::from_le_bytes([low, high])))
-        }
-        [few @ 0..=250, ref others @ ..] => {
-            *rest = others;
-            Some(usize::from(few))
-        }
-        _ => None,
-    };
-    let mut left = rest;
-    let columns = number(&mut left)?;
-    let (types, mut left) = left.split_at_checked(columns)?;
-    let told_bytes = number(&mut left)?;
-    let (told, left) = left.split_at_checked(told_bytes)?;
-    let mut nullable = left.get(..columns.div_ceil(8))?.to_vec();
-    let Some(bytes) = added else {
-        return Some([&packed(columns)[..], types, &packed(told.len()), told, &nullable].concat());
-    };
-    nullable.resize((columns + 1).div_ceil(8), 0);
-    nullable[columns / 8] &= !(1 << (columns % 8));
-    Some(
-        [
-            &packed(columns + 1)[..],
-            types,
-            &[VARCHAR],
-            &packed(told.len() + 2),
-            told,
-            &bytes.to_le_bytes(),
-            &nullable,
-        ]
-        .concat(),
-    )
 }
 
 #[cfg(test)]
@@ -541,13 +486,6 @@ mod tests {
                 }
             });
             assert_eq!(seen, 1 + 2 + 3 + 4);
-        }
-        // Eight columns more fill a byte of the bits.
-        let rest = [&[8][..], &[3; 8], &[0], &[0xff], b"more"].concat();
-        assert_eq!(described(&rest, None).unwrap(), rest[..rest.len() - 4]);
-        assert_eq!(described(&rest, Some(9)).unwrap(), [&[9][..], &[3; 8], &[15, 2, 9, 0, 0xff, 0]].concat());
-        for cut in 0..rest.len() - 4 {
-            assert_eq!(described(&rest[..cut], Some(9)), None, "{cut}");
         }
     }
 
