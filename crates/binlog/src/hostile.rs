@@ -15,7 +15,7 @@ mod counting;
 #[path = "../../core/tests/hostile/mutate.rs"]
 mod mutate;
 
-use super::{Body, Decoder, Error, Event, Framer, Limits, Place, Positions, Rows, Value};
+use super::{Body, Change, Decoder, Error, Event, Framer, Limits, Place, Positions, Rows, Value};
 
 /// Far below those of a server, so that what they bound is small in tests, too.
 const LIMITS: Limits = Limits { event_bytes: 1 << 20, tables: 256 };
@@ -114,6 +114,55 @@ fn look_at_rows(rows: &Rows<'_>, out: &mut String) -> Result<(), Error> {
             }
         }
     }
+    look_at_others(rows)
+}
+
+/// Rows written anew, without some columns and with one more, are those that came but for these.
+fn look_at_others(rows: &Rows<'_>) -> Result<(), Error> {
+    let columns = rows.table.columns.len();
+    if rows.has_partial_json() {
+        return Ok(());
+    }
+    for left_out in
+        [vec![], (0..columns).step_by(2).collect(), (1..columns).step_by(3).chain([columns + 9]).collect()]
+    {
+        let narrowed = rows.without_columns(&left_out)?;
+        let has = |at: usize| match rows.change {
+            Change::Write => narrowed.has_new(at),
+            Change::Update | Change::Delete => narrowed.has_old(at),
+        };
+        // Images without anything are of no bytes, and nobody sees how many they were.
+        if !(0..columns).any(has) {
+            continue;
+        }
+        let mut others = narrowed.iter();
+        for row in rows {
+            let (row, other) = (row?, others.next().transpose()?);
+            let Some(other) = other else { panic!("fewer rows without {left_out:?}") };
+            for (image, other) in [(row.old, other.old), (row.new, other.new)] {
+                assert_eq!(image.is_some(), other.is_some());
+                let both = image.iter().zip(&other).flat_map(|(image, other)| image.0.iter().zip(&other.0));
+                for (at, (value, other)) in both.enumerate() {
+                    let wanted = value.as_ref().filter(|_| !left_out.contains(&at));
+                    assert_eq!(format!("{wanted:?}"), format!("{:?}", other.as_ref()), "column {at}");
+                }
+            }
+        }
+        assert!(others.next().is_none(), "more rows without {left_out:?}");
+    }
+    let widened = rows.with_column(300, b"more")?;
+    let mut others = widened.iter();
+    for row in rows {
+        let (row, other) = (row?, others.next().transpose()?);
+        let Some(other) = other else { panic!("fewer rows with a column more") };
+        for (image, other) in [(row.old, other.old), (row.new, other.new)] {
+            let (image, other) = (image.map(|image| image.0), other.map(|image| image.0));
+            let Some((image, other)) = image.zip(other) else { continue };
+            assert_eq!(format!("{image:?}"), format!("{:?}", &other[..columns]));
+            assert!(matches!(&other[columns..], [Some(Value::Bytes(bytes))] if **bytes == *b"more"));
+        }
+    }
+    assert!(others.next().is_none(), "more rows with a column more");
     Ok(())
 }
 
