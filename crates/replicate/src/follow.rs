@@ -16,6 +16,7 @@ use crate::steps;
 use crate::tables;
 use crate::target::Target;
 use crate::{Asked, Beginning, Dump, DumpError, HEARTBEAT};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use teak_binlog::{Body, Family, HEADER_BYTES};
 use teak_client::{Connection, Error};
@@ -27,6 +28,10 @@ const TICK: Duration = Duration::from_millis(200);
 const GLANCE: Duration = Duration::from_millis(2);
 /// How often the target is asked whether somebody wants something else.
 const LOOK: Duration = Duration::from_secs(1);
+/// What is tried again and again in vain takes one part of the time, and nothing is tried in so many.
+const TRIES_APART: u32 = 4;
+/// So many messages are known not to be repeated.
+const MOST_TROUBLES: usize = 20;
 /// What a source answers that has not what it is asked for.
 const NOT_THERE: u16 = 1236;
 
@@ -48,6 +53,14 @@ pub struct Follower<'p> {
     pause: Pause,
     /// The last message, which is not repeated.
     said: String,
+    /// What passes and was told since something was applied, or nothing was left to be.
+    troubles: BTreeSet<String>,
+    /// When this connection has begun to follow.
+    began: Option<Instant>,
+    /// It has begun to and failed more than once since then.
+    is_in_vain: bool,
+    /// What is said of a beginning once something has come of it.
+    untold: Option<String>,
 }
 
 /// What is known of the server that is followed.
@@ -78,20 +91,25 @@ impl<'p> Follower<'p> {
             care,
             pause,
             said,
+            troubles: BTreeSet::new(),
+            began: None,
+            is_in_vain: false,
+            untold: None,
         }
     }
 
     /// Follows it until a signal comes, or somebody wants it to end; an error is one that does not pass.
     pub fn follow(&mut self) -> Result<(), (String, Status)> {
         loop {
+            self.began = None;
             match self.connection() {
                 _ if signals::interrupted() => return Ok(()),
                 Ok(()) => return Ok(()),
                 Err(Failure::Passing(why)) => {
                     self.progress.becomes(Condition::Waiting);
                     self.progress.failures.add(1);
-                    self.say_once(&format!("{why}; trying again"));
-                    self.pause.wait();
+                    let at_least = self.meets(format!("{why}; trying again"));
+                    self.pause.wait(at_least);
                 }
                 // What failed is rolled back, and comes again, one by one.
                 Err(Failure::Unclear(why)) if self.care == Care::Usual => {
@@ -161,6 +179,40 @@ impl<'p> Follower<'p> {
         }
     }
 
+    /// Says what passes, but not again and again where nothing comes of it; how long to wait at least.
+    fn meets(&mut self, trouble: String) -> Duration {
+        self.is_in_vain |= self.began.is_some() && !self.troubles.is_empty();
+        if !(self.troubles.contains(&trouble) && self.troubles.contains(&self.said)) {
+            self.say_once(&trouble);
+        }
+        if self.troubles.len() >= MOST_TROUBLES {
+            self.troubles.clear();
+        }
+        self.troubles.insert(trouble);
+        self.untold = None;
+        // A full disk takes much until it says so, each time.
+        let tried = self.began.filter(|_| self.is_in_vain).map(|began| began.elapsed());
+        TRIES_APART * tried.unwrap_or_default()
+    }
+
+    /// Says that it follows; if it has in vain, only when something has come of it.
+    fn begins(&mut self, text: String) {
+        self.began = Some(Instant::now());
+        match self.is_in_vain {
+            true => self.untold = Some(text),
+            false => self.say_once(&text),
+        }
+    }
+
+    /// Something was applied, or nothing is left to be.
+    fn goes_on(&mut self) {
+        self.troubles.clear();
+        self.is_in_vain = false;
+        if let Some(text) = self.untold.take() {
+            self.say_once(&text);
+        }
+    }
+
     /// From connecting to the next trouble, or to the end of the program.
     fn connection(&mut self) -> Result<(), Failure> {
         let mut target = Target::connect(self.target, self.source, self.claims)?;
@@ -194,7 +246,7 @@ impl<'p> Follower<'p> {
         let mut dump = self.dump(beginning)?;
         self.progress.becomes(Condition::Following);
         self.progress.connections.add(1);
-        self.say_once(&format!("follows from {position} on"));
+        self.begins(format!("follows from {position} on"));
         let copying = Copying::read(&mut target)?;
         let mut applier =
             Applier::new((self.source, self.target), self.progress, target, position, self.care, copying);
@@ -279,6 +331,10 @@ impl<'p> Follower<'p> {
             let sent = applier.sent(&event, &mut log.decoder);
             sent.map_err(|failure| behind_what_has_begun(applier, failure))?;
             self.note_progress(applier);
+            // The source has nothing more.
+            if matches!(event.event.body, Body::Heartbeat(_)) && applier.is_between() && copier.is_none() {
+                self.goes_on();
+            }
             heard = Instant::now();
         }
         applier.end_in_order()
@@ -291,6 +347,7 @@ impl<'p> Follower<'p> {
         if applier.committed() > 0 {
             self.pause.reset();
             self.care = Care::Usual;
+            self.goes_on();
         }
     }
 
@@ -450,6 +507,7 @@ struct Pause {
 impl Pause {
     const SHORTEST: Duration = Duration::from_millis(100);
     const LONGEST: Duration = Duration::from_secs(2);
+    const LONGEST_OF_ALL: Duration = Duration::from_secs(30);
     const TICK: Duration = Duration::from_millis(100);
 
     /// How long the next wait is.
@@ -459,9 +517,9 @@ impl Pause {
         pause
     }
 
-    /// Waits.
-    fn wait(&mut self) {
-        let mut left = self.next();
+    /// Waits, for so long at least as far as that is not too long.
+    fn wait(&mut self, at_least: Duration) {
+        let mut left = self.next().max(at_least.min(Pause::LONGEST_OF_ALL));
         while !left.is_zero() && !signals::interrupted() {
             let tick = left.min(Pause::TICK);
             std::thread::sleep(tick);
