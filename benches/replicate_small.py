@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """How many small transactions of several sources a second `teak replicate` applies, and MariaDB's own multi-source replica, from the same logs in the same engine.
 
-    PYTHONPATH=tests benches/replicate_small.py [--sources N] [--transactions N] [--runs N] [--workers 1,4] [--orders kept,free]
+    PYTHONPATH=tests benches/replicate_small.py [--sources N] [--transactions N] [--rows N] [--runs N] [--workers 1,4] [--orders kept,free]
 
-Each source has a log of single-row transactions (INSERT, UPDATE, DELETE by key) in a database of its own before anybody reads it. The replica has
+Each source has a log of transactions of one row each (INSERT, UPDATE, DELETE by key), or of `--rows`, in a database of its own before anybody reads it. The replica has
 `slave_parallel_threads` 4 in optimistic mode; the program has each of these numbers of workers, if there are several with each order of commits. Prints seconds from the beginning to the last transaction, transactions a second, and the ratio.
 """
 
@@ -22,20 +22,39 @@ CACHE = 256 << 20
 ROWS = 10_000
 
 
-def fill(source, number, transactions):
+def small(cursor, transactions):
+    """Transactions of a row each."""
+    cursor.execute(f"""begin not atomic
+        for i in 1..{transactions} do
+            case i % 4 when 0 then delete from t where id = (i * 7919) % {ROWS}; when 1 then replace into t values ((i * 7919) % {ROWS}, i, sha2(i, 256));
+            else update t set k = k + 1 where id = (i * 7919) % {ROWS}; end case;
+        end for;
+    end""")
+
+
+def large(cursor, transactions, rows):
+    """Transactions of so many rows, a third of which come, change and go each."""
+    part = rows // 3
+    for first in range(ROWS, ROWS + transactions * rows, rows):
+        cursor.execute("begin")
+        cursor.execute(f"insert into t select seq, seq, sha2(seq, 256) from seq_{first}_to_{first + part - 1}")
+        cursor.execute(f"update t set k = k + 1, c = sha2(k, 256) where id between {first} and {first + part - 1}")
+        cursor.execute(f"delete from t where id between {first - rows} and {first - rows + part - 1}")
+        cursor.execute("commit")
+
+
+def fill(source, number, transactions, rows):
     """Writes the log."""
     connection = source.connect(database=None, autocommit=True)
     with connection.cursor() as cursor:
         cursor.execute(f"create database d{number}")
         cursor.execute(f"create table d{number}.t (id int primary key, k int not null, c varchar(100) not null, key (k))")
         cursor.execute(f"use d{number}")
-        cursor.execute(f"insert into t select seq, seq, sha2(seq, 256) from seq_1_to_{ROWS}")
-        cursor.execute(f"""begin not atomic
-            for i in 1..{transactions} do
-                case i % 4 when 0 then delete from t where id = (i * 7919) % {ROWS}; when 1 then replace into t values ((i * 7919) % {ROWS}, i, sha2(i, 256));
-                else update t set k = k + 1 where id = (i * 7919) % {ROWS}; end case;
-            end for;
-        end""")
+        cursor.execute(f"insert into t select seq, seq, sha2(seq, 256) from seq_1_to_{ROWS - 1}")
+        if rows > 1:
+            large(cursor, transactions, rows)
+        else:
+            small(cursor, transactions)
         cursor.execute("select @@gtid_binlog_pos")
         position = cursor.fetchone()[0]
     connection.close()
@@ -69,12 +88,13 @@ def by_agent(agent, ports, wanted, workers, order):
     agent.start()
     wait(agent.target, "select gtid from teak_replicate.position", wanted)
     took = time.monotonic() - began
+    print(f"processor time {time.clock_gettime((~agent.process.pid << 3) | 2):.1f} s in the program", flush=True)
     agent.stop()
     return took
 
 
 def main():
-    arguments = parser(__doc__, sources=5, transactions=20_000, runs=2, workers="1", orders="kept").parse_args()
+    arguments = parser(__doc__, sources=5, transactions=20_000, rows=1, runs=2, workers="1", orders="kept").parse_args()
     ways = ["replica", *((workers, order) for workers in map(int, arguments.workers.split(",")) for order in (arguments.orders.split(",") if workers > 1 else ["kept"]))]
     shutil.rmtree(arguments.directory, ignore_errors=True)
     sources = [Server(os.path.join(arguments.directory, f"s{number}"), arguments.plugin_dir, free_port()) for number in range(arguments.sources)]
@@ -84,7 +104,7 @@ def main():
         for number, source in enumerate(sources):
             source.install()
             source.start([*SOURCE_OPTIONS, f"--server-id={number + 1}", f"--gtid-domain-id={number + 1}", "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2"])
-            positions.append(fill(source, number, arguments.transactions))
+            positions.append(fill(source, number, arguments.transactions, arguments.rows))
         ports = [int(source.network[1].split("=")[1]) for source in sources]
         # Statements that find no row are in no log.
         total = sum(int(position.split("-")[2]) for position in positions)
