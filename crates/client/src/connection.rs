@@ -50,11 +50,21 @@ pub struct Connection {
     packets: Packets,
     version: String,
     payload: Vec<u8>,
+    ahead: Ahead,
+}
+
+/// Statements that were sent, and whose answers were not read yet.
+#[derive(Default)]
+struct Ahead {
+    /// With which numbers their packets ended.
+    ends: VecDeque<u8>,
+    /// What the server says of the last one that is answered, or of the first one that failed.
+    answered: Option<Result<Completed, Error>>,
 }
 
 impl Connection {
     pub(super) fn new(packets: Packets, version: String) -> Connection {
-        Connection { packets, version, payload: Vec::new() }
+        Connection { packets, version, payload: Vec::new(), ahead: Ahead::default() }
     }
 
     /// The version as the server gives it, such as `10.11.18-MariaDB`.
@@ -75,33 +85,56 @@ impl Connection {
     /// error of the server the others are carried out as well; the first one is returned. What the server says of the
     /// last statement.
     pub fn execute_all<S: AsRef<[u8]>>(&mut self, statements: &[S]) -> Result<Completed, Error> {
-        let mut unanswered = VecDeque::new();
-        let mut all = Ok(Completed::default());
-        for statement in statements {
-            if unanswered.len() == MOST_UNANSWERED {
-                all = self.answer(unanswered.pop_front(), all)?;
-            }
-            self.send(statement.as_ref())?;
-            unanswered.push_back(self.packets.sequence());
-        }
-        while !unanswered.is_empty() {
-            all = self.answer(unanswered.pop_front(), all)?;
-        }
-        all
+        self.send_all(statements)?;
+        self.finish()
     }
 
-    /// The answer to a statement whose packets ended before this number, behind those of `before`.
-    fn answer(
-        &mut self,
-        end: Option<u8>,
-        before: Result<Completed, Error>,
-    ) -> Result<Result<Completed, Error>, Error> {
-        self.packets.resume(end.unwrap_or_default());
-        Ok(match self.receive_all(None) {
-            Err(error @ Error::Server { .. }) => before.and(Err(error)),
-            Err(error) => return Err(error),
-            Ok(completed) => before.map(|_| completed),
-        })
+    /// The same without waiting for all answers: the next call of this, or [`Connection::finish`], has the error of what
+    /// failed; other statements are carried out behind it, and have theirs only.
+    pub fn execute_ahead<S: AsRef<[u8]>>(&mut self, statements: &[S]) -> Result<(), Error> {
+        self.send_all(statements)?;
+        match self.ahead.answered.take() {
+            Some(Err(error)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits for what was sent ahead. What the server says of the last statement, or the first error.
+    pub fn finish(&mut self) -> Result<Completed, Error> {
+        self.answer_all()?;
+        self.ahead.answered.take().unwrap_or_else(|| Ok(Completed::default()))
+    }
+
+    fn send_all<S: AsRef<[u8]>>(&mut self, statements: &[S]) -> Result<(), Error> {
+        for statement in statements {
+            if self.ahead.ends.len() == MOST_UNANSWERED {
+                self.answer()?;
+            }
+            self.packets.restart();
+            self.packets.send(&[COM_QUERY], statement.as_ref())?;
+            self.ahead.ends.push_back(self.packets.sequence());
+        }
+        Ok(())
+    }
+
+    fn answer_all(&mut self) -> Result<(), Error> {
+        while !self.ahead.ends.is_empty() {
+            self.answer()?;
+        }
+        Ok(())
+    }
+
+    /// Reads the answer to the first statement that has none.
+    fn answer(&mut self) -> Result<(), Error> {
+        self.packets.resume(self.ahead.ends.pop_front().unwrap_or_default());
+        let answer = match self.receive_all(None) {
+            Err(error @ Error::Server { .. }) => Err(error),
+            other => Ok(other?),
+        };
+        if !matches!(self.ahead.answered, Some(Err(_))) {
+            self.ahead.answered = Some(answer);
+        }
+        Ok(())
     }
 
     /// Carries out one statement and returns the rows of its first result.
@@ -225,6 +258,7 @@ impl Connection {
     }
 
     fn send(&mut self, statement: &[u8]) -> Result<(), Error> {
+        self.answer_all()?;
         self.packets.restart();
         self.packets.send(&[COM_QUERY], statement)
     }

@@ -289,7 +289,10 @@ impl<'p> Target<'p> {
         self.waiting_bytes += statement.len();
         self.waiting.push(statement);
         if self.waiting_bytes > ENOUGH || self.waiting.len() >= MOST {
-            self.send()?;
+            // The target carries it out while more is read.
+            self.waiting_bytes = 0;
+            let waiting = std::mem::take(&mut self.waiting);
+            return self.connection.execute_ahead(&waiting).map_err(|error| Failure::of_several(&error));
         }
         Ok(())
     }
@@ -397,6 +400,8 @@ impl<'p> Target<'p> {
         self.waiting.clear();
         self.waiting_bytes = 0;
         self.is_open = false;
+        // What failed of it is taken back as well.
+        let _ = self.connection.finish();
         self.connection.execute("ROLLBACK").map(|_| ())
     }
 
