@@ -195,6 +195,10 @@ mod tests {
             ("ALTER TABLE t ADD c DATE AS (CAST(old AS date)) STORED", "ALTER TABLE t ADD c DATE AS (CAST(`new` AS date)) STORED"),
             ("CREATE UNIQUE INDEX old ON t (old, c)", "CREATE UNIQUE INDEX old ON t (`new`, c)"),
             ("DROP INDEX old ON t", "as it is"),
+            ("ALTER TABLE t ADD KEY (old, c), ADD UNIQUE INDEX(c, old), ADD CONSTRAINT x UNIQUE (a), ADD PRIMARY KEY (a)",
+             "ALTER TABLE t ADD KEY `old`(`new`, c), ADD UNIQUE INDEX(c, `new`), ADD CONSTRAINT x UNIQUE (`b`), ADD PRIMARY KEY (`b`)"),
+            ("CREATE TABLE t (old INT UNIQUE)", "[an index without a name, of a column that has another name here]"),
+            ("CREATE TABLE t (c INT UNIQUE, old INT)", "CREATE TABLE t (c INT UNIQUE, `new` INT)"),
             ("CREATE TABLE t (old INT PRIMARY KEY, date DATE, c VARCHAR(9) CHARACTER SET latin1, KEY a (a, `b`), id INT, \
               FOREIGN KEY old (old, a) REFERENCES p (id, old)) COMMENT='old' PARTITION BY HASH (old) PARTITIONS 3",
              "CREATE TABLE t (`new` INT PRIMARY KEY, `on_day` DATE, c VARCHAR(9) CHARACTER SET latin1, KEY a (`b`, `a`), id INT, \
@@ -237,7 +241,10 @@ mod tests {
             of("ALTER TABLE t ADD CHECK (`month` > 5)").unwrap().unwrap(),
             b"ALTER TABLE t ADD CHECK (`m` > 5)"
         );
-        assert_eq!(of("ALTER TABLE t ADD KEY (month)").unwrap().unwrap(), b"ALTER TABLE t ADD KEY (`m`)");
+        assert_eq!(
+            of("ALTER TABLE t ADD KEY (month)").unwrap().unwrap(),
+            b"ALTER TABLE t ADD KEY `month`(`m`)"
+        );
     }
 
     #[test]

@@ -160,14 +160,48 @@ impl Walk<'_> {
         let word = self.tokens.peek();
         let is = |words: &[&str]| words.iter().any(|one| word.as_ref().is_some_and(|token| token.is(one)));
         if !is(&NO_COLUMNS) {
-            self.column();
-            return self.rest(Inside::Expression);
+            return self.column_definition();
         }
-        if self.tokens.accept("CONSTRAINT") && !self.is_next(&["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"]) {
+        let is_constraint = self.tokens.accept("CONSTRAINT");
+        if is_constraint && !self.is_next(&["PRIMARY", "UNIQUE", "FOREIGN", "CHECK"]) {
             let _ = self.tokens.next();
+        } else {
+            self.index_without_name();
         }
         let inside = if self.is_next(&["CHECK", "PARTITION"]) { Inside::Expression } else { Inside::Key };
         self.rest(inside);
+    }
+
+    /// A column, its type, and what else is said of it.
+    fn column_definition(&mut self) {
+        let found = self.found.len();
+        self.column();
+        let from = self.tokens.at;
+        self.rest(Inside::Expression);
+        let mut said =
+            Tokens { text: &self.tokens.text[..self.tokens.at], at: from, dialect: self.tokens.dialect };
+        // The index would be called as the column.
+        if self.found.len() > found && said.any(|token| token.is("UNIQUE")) {
+            let why = || "an index without a name, of a column that has another name here".to_string();
+            self.doubt.get_or_insert_with(why);
+        }
+    }
+
+    /// An index that is called as its first column since it has no name gets that of the source's column.
+    fn index_without_name(&mut self) {
+        const KINDS: [&str; 5] = ["UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL"];
+        let mut ahead = self.tokens.clone();
+        let is_kind = |token: Token<'_>| KINDS.iter().any(|kind| token.is(kind));
+        while ahead.peek().is_some_and(is_kind) {
+            let _ = ahead.next();
+        }
+        let at = ahead.begin_of_next();
+        if at == self.tokens.clone().begin_of_next() || !ahead.accept_mark(b'(') {
+            return;
+        }
+        if let Some(name) = ahead.name().filter(|name| self.own.other(name).is_some()) {
+            self.found.push((at..at, String::from_utf8_lossy(&name).into_owned()));
+        }
     }
 
     /// What ALTER TABLE does, behind the table's name.
@@ -193,7 +227,7 @@ impl Walk<'_> {
             if self.tokens.accept_mark(b'(') {
                 self.definitions();
             } else if is_column {
-                self.column();
+                return self.column_definition();
             } else {
                 return self.definition();
             }
