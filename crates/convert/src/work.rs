@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use teak_client::{self as client, Connection};
 use teak_console::signals;
 use teak_load::columns_of;
-use teak_sql::columns;
+use teak_sql::columns::{self, Digest};
 
 /// Tables as they are when they are locked.
 type Tables = BTreeMap<Name, (Table, Definition)>;
@@ -179,7 +179,7 @@ impl Worker<'_> {
             return Ok(Some(Sum::Records(row.into_iter().nth(1).flatten().ok_or_else(unreadable)?)));
         }
         let columns = columns_of(&mut self.session, name.database.as_bytes(), name.table.as_bytes())?;
-        let mut statement = columns::sum(name.quoted().as_bytes(), &columns);
+        let mut statement = columns::sum(name.quoted().as_bytes(), &columns, Digest::Md5);
         if table.has_history() {
             statement.extend_from_slice(b" FOR SYSTEM_TIME ALL");
         }

@@ -2,7 +2,7 @@
 
 use crate::tables::Table;
 use teak_client::{Connection, Error};
-use teak_sql::columns::{self, Column};
+use teak_sql::columns::{self, Column, Digest};
 use teak_sql::quoting::{hex, quoted_name};
 
 /// Values of a key's columns, as [`Column::exactly`] asks for them.
@@ -36,6 +36,7 @@ pub struct Shape {
     key: Vec<Column>,
     /// What makes the server read by the key.
     hint: &'static str,
+    digest: Digest,
 }
 
 /// Which rows.
@@ -53,12 +54,22 @@ impl Shape {
         let column =
             |name: &String| table.columns.iter().find(|column| column.name == name.as_bytes()).cloned();
         let hint = if table.index == "PRIMARY" { " FORCE INDEX (PRIMARY)" } else { "" };
-        Shape { columns: table.columns.clone(), key: table.key.iter().filter_map(column).collect(), hint }
+        Shape {
+            columns: table.columns.clone(),
+            key: table.key.iter().filter_map(column).collect(),
+            hint,
+            digest: Digest::Md5,
+        }
     }
 
     /// The same of what is no table that a server could be told an index of.
     pub fn without_hint(self) -> Shape {
         Shape { hint: "", ..self }
+    }
+
+    /// The same with numbers of rows by another function.
+    pub fn by_digest(self, digest: Digest) -> Shape {
+        Shape { digest, ..self }
     }
 
     /// The same with other names of columns.
@@ -68,7 +79,7 @@ impl Shape {
             columns.iter_mut().for_each(|column| column.name = name(&column.name));
             columns
         };
-        Shape { columns: called(&self.columns), key: called(&self.key), hint: self.hint }
+        Shape { columns: called(&self.columns), key: called(&self.key), ..*self }
     }
 
     /// The same with ranges of one of its columns.
@@ -181,7 +192,9 @@ impl Shape {
     /// Counts rows, and adds up their numbers.
     pub fn sum(&self, connection: &mut Connection, table: &[u8], range: Range<'_>) -> Result<Sum, Error> {
         let table = [table, self.hint.as_bytes()].concat();
-        let query = [&columns::sum(&table, &self.columns)[..], b" WHERE ", &self.condition(range)].concat();
+        let query =
+            [&columns::sum(&table, &self.columns, self.digest)[..], b" WHERE ", &self.condition(range)]
+                .concat();
         let row = connection.query(query)?.into_iter().next().unwrap_or_default();
         let mut texts =
             row.into_iter().map(|value| String::from_utf8_lossy(&value.unwrap_or_default()).into_owned());
@@ -197,7 +210,7 @@ impl Shape {
         table: &[u8],
         range: Range<'_>,
     ) -> Result<Vec<(Key, Vec<u8>)>, Error> {
-        let number = columns::number(&self.columns);
+        let number = columns::number(&self.columns, self.digest);
         let rows = self.select(connection, table, &[self.key_values(), number], range)?;
         let split = |row: Vec<Option<Vec<u8>>>| {
             let mut key = plain(row);
@@ -285,7 +298,7 @@ mod tests {
     fn shape(names: &[&str]) -> Shape {
         let column = |name: &&str| Column::read(vec![Some(name.as_bytes().to_vec())], true);
         let key: Vec<Column> = names.iter().map(column).collect();
-        Shape { columns: key.clone(), key, hint: "" }
+        Shape { columns: key.clone(), key, hint: "", digest: Digest::Md5 }
     }
 
     fn condition(names: &[&str], range: Range<'_>) -> String {

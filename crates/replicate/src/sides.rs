@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use teak_binlog::Family;
 use teak_client::{Connection, Error};
 use teak_console::signals;
+use teak_sql::columns::Digest;
 use teak_sql::quoting::literal;
 
 /// How long a position may stand still while somebody follows the source.
@@ -32,6 +33,8 @@ pub struct Sides {
     family: Family,
     /// Where the position stood still the last time.
     stands: Option<String>,
+    /// What both have to make numbers of rows.
+    pub digest: Digest,
     /// Where rows come from.
     pub source: Connection,
     /// Where they go.
@@ -86,7 +89,12 @@ impl Sides {
         chunks::prepare(&mut source).map_err(SideError::Source)?;
         let mut target = target.settings.connect().map_err(SideError::Target)?;
         chunks::prepare(&mut target).map_err(SideError::Target)?;
-        Ok(Sides { source_name: plan.name.clone(), family, stands: None, source, target })
+        let has_md5 = match source.value("SELECT MD5('')") {
+            Err(Error::Server { .. }) => false,
+            asked => asked.map_err(SideError::Source)?.is_some(),
+        };
+        let digest = if has_md5 { Digest::Md5 } else { Digest::Sha256 };
+        Ok(Sides { source_name: plan.name.clone(), family, stands: None, digest, source, target })
     }
 
     /// Asks both at once.

@@ -235,6 +235,7 @@ impl Verify<'_> {
                 true => Shape::of(&table),
                 false => Shape::of(&table).without_hint(),
             };
+            let shape = shape.by_digest(self.sides.digest);
             match self.rows(&shown, &pair, &shape) {
                 Err(Stop::Side(error)) if error.error().code().is_some() => {
                     let is_applied = self.sides.catch_up()?;

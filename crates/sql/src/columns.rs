@@ -9,6 +9,8 @@
 //!      of each column    of those without a      of those that may be
 //!                        length of their own
 //! ```
+//!
+//! With a server that has no MD5 any more both sides take SHA2.
 
 use super::quoting::{hex, literal, quoted_name};
 
@@ -108,7 +110,7 @@ impl Column {
             "timestamp" => name,
             _ if self.charset.is_some() && !matches!(self.kind.as_str(), "enum" | "set") => name,
             _ if self.is_large() => name,
-            _ => self.value(),
+            _ => self.value(Digest::Md5),
         }
     }
 
@@ -206,7 +208,7 @@ impl Column {
     }
 
     /// An expression whose text tells all bits of the value, whatever the session's settings.
-    fn value(&self) -> Vec<u8> {
+    fn value(&self, digest: Digest) -> Vec<u8> {
         let name = quoted_name(&self.name);
         let within = |before: &[u8], after: &[u8]| [before, &name[..], after].concat();
         match self.kind.as_str() {
@@ -215,7 +217,7 @@ impl Column {
             // The numbers of ENUM tell '' from what was no member.
             "bit" | "enum" | "set" => within(b"(", b"+0)"),
             "timestamp" => within(b"UNIX_TIMESTAMP(", b")"),
-            _ if self.is_large() => within(b"MD5(", b")"),
+            _ if self.is_large() => digest.of(&name),
             _ if self.charset.is_some() || self.kind.ends_with("binary") => within(b"CAST(", b" AS BINARY)"),
             _ => name,
         }
@@ -253,16 +255,35 @@ pub fn scratch(table: &[u8], columns: &[Column]) -> Vec<u8> {
     [b"CREATE TEMPORARY TABLE ", table, b" (", &clauses.join(&b", "[..]), b") ENGINE=MyISAM"].concat()
 }
 
+/// The function by which rows become numbers, the same one on both sides.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Digest {
+    /// Which MySQL has no more since 9.6.
+    #[default]
+    Md5,
+    /// Which all servers have.
+    Sha256,
+}
+
+impl Digest {
+    fn of(self, value: &[u8]) -> Vec<u8> {
+        match self {
+            Digest::Md5 => [b"MD5(", value, b")"].concat(),
+            Digest::Sha256 => [b"SHA2(", value, b", 256)"].concat(),
+        }
+    }
+}
+
 /// The statement that counts the rows of a table, whose name has its quotes, and adds up their numbers.
-pub fn sum(table: &[u8], columns: &[Column]) -> Vec<u8> {
-    [b"SELECT COUNT(*), SUM(", &number(columns)[..], b") FROM ", table].concat()
+pub fn sum(table: &[u8], columns: &[Column], digest: Digest) -> Vec<u8> {
+    [b"SELECT COUNT(*), SUM(", &number(columns, digest)[..], b") FROM ", table].concat()
 }
 
 /// The expression whose value is the number of a row.
-pub fn number(columns: &[Column]) -> Vec<u8> {
+pub fn number(columns: &[Column], digest: Digest) -> Vec<u8> {
     let compared: Vec<&Column> = columns.iter().filter(|column| column.is_compared()).collect();
     let mut parts: Vec<Vec<u8>> = vec![b"'|'".to_vec()];
-    parts.extend(compared.iter().map(|column| column.value()));
+    parts.extend(compared.iter().map(|column| column.value(digest)));
     let of = |function: &str, column: &Column| {
         [function.as_bytes(), b"(", &quoted_name(&column.name), b")"].concat()
     };
@@ -271,8 +292,8 @@ pub fn number(columns: &[Column]) -> Vec<u8> {
     if parts.len() == 1 {
         parts.push(b"''".to_vec());
     }
-    let digest = [b"MD5(CONCAT_WS(", &parts.join(&b","[..])[..], b"))"].concat();
-    [b"CAST(CONV(LEFT(", &digest[..], b", 16), 16, 10) AS UNSIGNED)"].concat()
+    let whole = [b"CONCAT_WS(", &parts.join(&b","[..])[..], b")"].concat();
+    [b"CAST(CONV(LEFT(", &digest.of(&whole)[..], b", 16), 16, 10) AS UNSIGNED)"].concat()
 }
 
 #[cfg(test)]
@@ -311,7 +332,7 @@ mod tests {
             "CREATE TEMPORARY TABLE `d`.`t` (`i``d` int NULL, `s` varchar CHARACTER SET latin1 COLLATE latin1_bin NULL DEFAULT 'x', \
              `v` int AS (`s`) VIRTUAL) ENGINE=MyISAM"
         );
-        let sum = String::from_utf8(sum(TABLE, &columns)).unwrap();
+        let sum = String::from_utf8(sum(TABLE, &columns, Digest::Md5)).unwrap();
         assert!(sum.contains("CONCAT_WS('|',`i``d`,CAST(`s` AS BINARY),LENGTH(`s`),ISNULL(`s`))"), "{sum}");
     }
 

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use teak_client::{Connection, Error};
 use teak_sql::charset::Dialect;
-use teak_sql::columns::{self, Column};
+use teak_sql::columns::{self, Column, Digest};
 use teak_sql::tokens::Tokens;
 
 const NOT_KNOWN: &str = "what it held before the interrupted load is not known";
@@ -319,7 +319,7 @@ pub fn columns_of(connection: &mut Connection, database: &[u8], table: &[u8]) ->
 /// What a table holds that the dump did not make.
 fn before(shared: &LoadState, table: &Table, facts: &Facts) -> Result<Sum, LoadError> {
     let mut connection = scratch::for_comparison(shared)?;
-    Ok(Sum::ask(&mut connection, &columns::sum(&table.quoted(), &facts.definition))?)
+    Ok(Sum::ask(&mut connection, &columns::sum(&table.quoted(), &facts.definition, Digest::Md5))?)
 }
 
 impl Expected {
@@ -337,7 +337,7 @@ impl Expected {
             // Renamed, or dropped together with others.
             return Ok(Verdict::Equal);
         }
-        let found = match Sum::ask(connection, &columns::sum(&self.table.quoted(), &present)) {
+        let found = match Sum::ask(connection, &columns::sum(&self.table.quoted(), &present, Digest::Md5)) {
             Ok(found) => found,
             Err(error @ Error::Server { .. }) => {
                 self.tell(shared, None, Verdict::Different, &error.to_string());

@@ -11,7 +11,7 @@ use super::Sum;
 use std::collections::HashMap;
 use std::sync::Arc;
 use teak_client::{Connection, Error};
-use teak_sql::columns;
+use teak_sql::columns::{self, Digest};
 
 /// Temporary tables that are kept on one connection.
 const MOST_TABLES: usize = 100;
@@ -71,7 +71,8 @@ impl<'a> Checker<'a> {
             }
         }
         self.connection.execute(OWN_SESSION)?;
-        let sum = Sum::ask(&mut self.connection, &columns::sum(&table.quoted(), &facts.definition))?;
+        let sum =
+            Sum::ask(&mut self.connection, &columns::sum(&table.quoted(), &facts.definition, Digest::Md5))?;
         self.connection.execute([b"TRUNCATE TABLE ", &table.quoted()[..]].concat())?;
         self.connection.execute(DUMPS_SESSION)?;
         Ok(sum)
