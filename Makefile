@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql heap-demo build profiled setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential soak-replicate bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-lock-tables bench-heap bench-online-ddl apps limits fresh
+.PHONY: help up down sql heap-demo build profiled setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential soak-replicate bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-lock-tables bench-heap bench-online-ddl apps limits fresh mysql-root
 .DEFAULT_GOAL := help
 # Benchmarks share tests/kit with the tests.
 export PYTHONPATH := $(CURDIR)/tests
@@ -70,6 +70,9 @@ soak-debug: ## tests/answers/sql and MariaDB's storage engine suites on the debu
 
 soak-differential: ## random tables and statements in Teak and InnoDB side by side, eight hours of them; TEAK_SEED for others
 	@tests/run differential --seconds 28800 --keep-going --shrink-seconds 300
+
+mysql-root: ## a Debian unstable with MySQL 9.7 in it, for tests that have one beside them (root)
+	@scripts/root.sh sid bash -c 'apt-get -q update && apt-get -q -y --no-install-recommends install mysql-server-core'
 
 soak-replicate: ## fifteen sources of `teak replicate`, 200 kills of any server and of the program: half an hour
 	@tests/run replicate sources --sources 15 --kills 200

@@ -89,8 +89,8 @@ impl Connection {
         self.finish()
     }
 
-    /// The same without waiting for all answers: the next call of this, or [`Connection::finish`], has the error of what
-    /// failed; other statements are carried out behind it, and have theirs only.
+    /// The same without waiting for all answers: the next call of this, or [`Connection::finish`], has the error of
+    /// what failed; other statements are carried out behind it, and have theirs only.
     pub fn execute_ahead<S: AsRef<[u8]>>(&mut self, statements: &[S]) -> Result<(), Error> {
         self.send_all(statements)?;
         match self.ahead.answered.take() {

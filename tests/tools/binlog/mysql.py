@@ -1,76 +1,25 @@
 #!/usr/bin/python3
 """`teak binlog` beside a MySQL of today: random histories of all its types with compressed transactions and partial images, decoded and compared with what the
-server selects; GTIDs with tags; what it sends beside its files. TEAK_MYSQL_ROOT is a root directory in which /usr/sbin/mysqld is (such as scripts/root.sh makes of
-sid, and apt-get install mysql-server-core in it); without one there is nothing to compare with.
+server selects; GTIDs with tags; what it sends beside its files. Which MySQL says
+kit/mysql.py; without one there is nothing to compare with.
 
 usage: mysql.py [CASE...]
 """
 
-import glob
 import json
-import os
 import random
-import shutil
 import struct
-import subprocess
 import sys
-import time
-
-import pymysql
 
 from binlog import IMAGES, Log, apply, expect_same
 from kit.cases import carry_out, check
 from kit.columns import COLUMNS, Column, quoted, text_of
+from kit.mysql import MySql, root_with_mysql
 from kit.options import parser, seed
 
 STATEMENTS = 150
-WHERE = "/var/tmp/teak-binlog"
 TEXTS = ("", "\u00e9\n\"\\\t\u0001\u001f\u007f", "x" * 300, "\u8868" * 70)
 NUMBERS = (0, -1, 32767, -32768, 32768, 65536, -65537, 2 ** 31, 2 ** 32 + 5, 2 ** 63 - 1, -2 ** 63, 2 ** 64 - 1, 1.5, -0.0, 1e20, 1e-20, 123456789012345.0, 1e15, 0.1)
-
-
-class MySql:
-    """A server in another root directory."""
-
-    def __init__(self, root):
-        self.root, self.directory, self.process = root, root + WHERE, None
-        self.data, self.socket = f"{self.directory}/data", f"{self.directory}/s"
-
-    def run(self, *options):
-        command = ["chroot", self.root, "/usr/sbin/mysqld", "--no-defaults", "--user=root", f"--datadir={WHERE}/data", "--innodb-buffer-pool-size=64M", *options]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def start(self):
-        shutil.rmtree(self.directory, ignore_errors=True)
-        os.makedirs(self.directory)
-        check(self.run("--initialize-insecure").wait() == 0, "mysqld makes no data directory")
-        self.process = self.run(f"--socket={WHERE}/s", "--skip-networking", "--mysqlx=OFF", "--log-bin=b", "--server-id=97", "--gtid-mode=ON", "--secure-file-priv=",
-                                "--enforce-gtid-consistency=ON", "--binlog-row-metadata=FULL", "--binlog-rows-query-log-events=ON", f"--log-error={WHERE}/log")
-        until = time.monotonic() + 60
-        while True:
-            try:
-                self.query("create database h", database=None)
-                return
-            except pymysql.err.OperationalError:
-                check(self.process.poll() is None and time.monotonic() < until, "mysqld does not start")
-                time.sleep(0.1)
-
-    def stop(self):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def connect(self, database="h", **settings):
-        return pymysql.connect(unix_socket=self.socket, user="root", database=database, charset="utf8mb4", **settings)
-
-    def query(self, statement, **settings):
-        connection = self.connect(autocommit=True, **settings)
-        with connection.cursor() as cursor:
-            cursor.execute(statement)
-            found = cursor.fetchall()
-        connection.close()
-        return found
 
 
 class MySqlLog(Log):
@@ -203,11 +152,11 @@ class Cases:
 
 def main():
     arguments = parser(__doc__, names="cases; all without").parse_args()
-    root = os.environ.get("TEAK_MYSQL_ROOT")
-    if not root or not glob.glob(root + "/usr/sbin/mysqld"):
+    root = root_with_mysql()
+    if not root:
         print("skipped: no MySQL")
         return 0
-    server = MySql(os.path.abspath(root))
+    server = MySql(root)
     try:
         server.start()
         cases = Cases(server, arguments.teak)
