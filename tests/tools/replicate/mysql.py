@@ -139,8 +139,19 @@ class Cases:
         check(status == 0, said)
         check(self.agent.stop() == 0, self.agent.says())
 
+    def case_keys_that_the_server_generates(self):
+        self.follow("myg")
+        self.at(["create database myg"])
+        self.at(["set session sql_generate_invisible_primary_key = on", "create table t (a int) engine = innodb", "insert into t values (1), (2), (2)", "update t set a = 3 where a = 2 limit 1",
+                 "delete from t where a = 1"], database="myg")
+        self.catch_up("myg")
+        check(self.same("myg.t") == 2 and self.target.query("select my_row_id from myg.t order by 1", database=None) == ((2,), (3,)), "the key is another one")
+        check(self.agent.command("verify")[0] == 0 and self.agent.stop() == 0, self.agent.says())
+
     def case_what_is_not_built_stops_the_source(self):
         for number, (statements, words) in enumerate(((["create table t (a int primary key, d json)", "insert into t values (1, '{}')"], "JSON"),
+                                                      (["create table t (a int primary key, b varchar(9)) charset utf8mb4 collate utf8mb4_0900_ai_ci"], "Unknown collation"),
+                                                      (["create table t (a int primary key, b int)", "create index i on t ((b + 1))"], "create index i on t"),
                                                       (["create table t (a int primary key, v vector(3))"], "vector"))):
             database = f"mys{number}"
             self.at([f"create database {database}"])
