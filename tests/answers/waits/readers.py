@@ -101,7 +101,7 @@ def main():
     server.start(SERVER)
     try:
         fresh(server, 3000, ", constraint f foreign key (parent) references parent (id) on delete cascade on update cascade, key v (v), key u (u))")
-        # Its body was once found empty (1064, "Query was empty") by a writer; perhaps a reader was killed that opened the table.
+        # A writer once found its body empty (1064, "Query was empty"): perhaps a reader was killed that opened it.
         server.query("drop trigger t_insert")
         writers, readers = Writers(server, 6, source.randrange(1000)), Readers(server, 5, source)
         try:
