@@ -22,6 +22,7 @@ use teak_convert as convert;
 use teak_exporter as exporter;
 use teak_load as load;
 use teak_replicate as replicate;
+use teak_report as report;
 
 /// The command line of Teak, a storage engine for MariaDB
 #[derive(Parser)]
@@ -86,6 +87,9 @@ enum Command {
     /// Tell Prometheus, and a browser, how a server and its Teak tables are
     #[command(disable_help_flag = true)]
     Exporter(Box<exporter::Arguments>),
+    /// Tell what a server's Teak tables and indexes take and save, and what to do about it: with evidence and statement
+    #[command(disable_help_flag = true)]
+    Report(Box<report::Arguments>),
     /// Print statements that make views of who waits for whom, in a database `teak`: teak views | mariadb
     Views,
     /// Print the version
@@ -115,6 +119,7 @@ fn main() -> ExitCode {
         Command::Binlog(arguments) => binlog::run(&arguments, &mut out).map_err(Failure::Binlog),
         Command::Replicate(arguments) => replicate::run(&arguments, &mut out).map_err(Failure::Replicate),
         Command::Exporter(arguments) => exporter::run(&arguments, VERSION).map_err(Failure::Exporter),
+        Command::Report(arguments) => report::run(&arguments, &mut out).map_err(Failure::Report),
         Command::Views => views(&mut out),
         Command::Version => version(&mut out),
         Command::Man { dir } => man(&dir),
@@ -142,6 +147,7 @@ enum Failure {
     Binlog(binlog::BinlogError),
     Replicate(replicate::ReplicateError),
     Exporter(exporter::ExporterError),
+    Report(report::ReportError),
 }
 
 impl std::fmt::Display for Failure {
@@ -161,6 +167,7 @@ impl std::fmt::Display for Failure {
             Failure::Binlog(error) => error.fmt(f),
             Failure::Replicate(error) => error.fmt(f),
             Failure::Exporter(error) => error.fmt(f),
+            Failure::Report(error) => error.fmt(f),
             Failure::NoEngine(dir) => write!(f, "{} is not an engine directory of Teak", dir.display()),
         }
     }
