@@ -17,12 +17,12 @@ HEADER = 4096
 # Stretches of what is behind it: leaves of the rows and of the index, pages above them, large values.
 STRETCHES = 6
 PARTS = ("header", *range(STRETCHES), "blocks", "all")
-ROWS = 4000
+ROWS = 12000
 OPTIONS = ["--teak-cache-size=64M", "--teak-checkpoint-log-size=1M", "--teak-snapshot-isolation=ON", "--lock-wait-timeout=60"]
 # The index has more leaves than are read for statistics when a table is opened.
 COLUMNS = "(id INT PRIMARY KEY, v INT, pad MEDIUMTEXT, KEY kv (v, pad(250))) ENGINE=Teak"
 # Of the first numbers: what no compression makes smaller, and of some rows what has an extent of its own.
-PAD = "CONCAT(SHA2(seq, 512), SHA2(-seq, 512), IF(seq % 100 = 0, (SELECT GROUP_CONCAT(SHA2(s.seq * {0}, 512)) FROM seq_1_to_300 s), ''))"
+PAD = "CONCAT(SHA2(seq, 512), SHA2(-seq, 512), IF(seq % 300 = 0, (SELECT GROUP_CONCAT(SHA2(s.seq * {0}, 512)) FROM seq_1_to_300 s), ''))"
 LOST = (2006, 2013, 2055)
 
 
@@ -192,7 +192,7 @@ class Beside:
         damage(self.files[table], part)
         # Entries of the index are written without a look at what is there: the checkpoint is the first, as they are
         # more than an eighth of each leaf. (Of fewer it would write what has changed, and not look either.)
-        self.on_damaged(table, f"INSERT INTO {table} SELECT seq, seq * 31 % 100003, SHA2(seq, 512) FROM seq_{ROWS + 1}_to_{ROWS + 1500}")
+        self.on_damaged(table, f"INSERT INTO {table} SELECT seq, seq * 31 % 100003, SHA2(seq, 512) FROM seq_{ROWS + 1}_to_{ROWS + ROWS * 3 // 8}")
         self.checkpoint()
         found, _ = self.on_damaged(table, f"SELECT id, v FROM {table} FORCE INDEX (PRIMARY) WHERE id <= {ROWS}")
         if found is not None and dict(found) != {key: key * 7919 % 100003 for key in range(1, ROWS + 1)}:

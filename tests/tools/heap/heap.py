@@ -380,7 +380,8 @@ class Cases:
             check(10e6 < allocated <= active and resident > 10e6 and retained >= 0, row)
             rows(connection, "select leak(50000000, 1)")
             more = one(connection, "select allocated from information_schema.teak_heap_allocator") - allocated
-            check(50e6 <= more < 60e6, f"{more} bytes more")
+            # Others of the server give some back meanwhile.
+            check(49e6 <= more < 60e6, f"{more} bytes more")
 
     def case_functions_of_the_engine_have_names_and_lines(self, server):
         with alone(server) as connection:
