@@ -104,8 +104,8 @@ fn server(facts: &Facts) -> Vec<Advice> {
     found
 }
 
-/// Whether an index says nothing that `other` does not: that has its columns and more, or the same ones. Of two that are
-/// the same the unique one stays, or the first one.
+/// Whether an index says nothing that `other` does not: that has its columns and more, or the same ones. Of two that
+/// are the same the unique one stays, or the first one.
 fn is_covered(index: (usize, &Index), other: (usize, &Index)) -> bool {
     let ((at, index), (other_at, other)) = (index, other);
     if at == other_at || !other.is_btree || !other.columns.starts_with(&index.columns) {

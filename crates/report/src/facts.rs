@@ -133,19 +133,7 @@ impl Facts {
     /// Asks for all. How often indexes are used comes first, as most that follows opens tables.
     pub fn of(connection: &mut Connection) -> Result<Facts, ReportError> {
         let mut facts = Facts::default();
-        let mut uses: BTreeMap<Name, Uses> = BTreeMap::new();
-        each(connection, USES, &mut |row| {
-            // Without a name the table is not open: its trees may have other numbers when it is, after an ALTER.
-            if row.text(3).is_empty() {
-                return;
-            }
-            let (database, table, _) = key(row);
-            let all = uses.entry((database, table, row.text(3).to_string())).or_default();
-            all.look_ups += row.number(5);
-            all.scans += row.number(6);
-            all.inserts += row.number(7);
-            all.lock_waits += row.number(8);
-        })?;
+        let uses = uses(connection)?;
         each(connection, SERVER, &mut |row| {
             facts.server = Server {
                 version: row.text(0).to_string(),
@@ -156,63 +144,7 @@ impl Facts {
                 checkpoint_log_bytes: row.number(5),
             }
         })?;
-        let mut tables: BTreeMap<(String, String), Table> = BTreeMap::new();
-        each(connection, TABLES, &mut |row| {
-            let table = Table {
-                database: row.text(0).to_string(),
-                name: row.text(1).to_string(),
-                disk_bytes: row.number(2),
-                free_bytes: row.number(3),
-                ..Table::default()
-            };
-            tables.insert((table.database.clone(), table.name.clone()), table);
-        })?;
-        let columns = columns(connection)?;
-        let mut trees: BTreeMap<Key, Index> = BTreeMap::new();
-        each(connection, SIZES, &mut |row| {
-            let key = key(row);
-            let index = trees.entry(key.clone()).or_default();
-            index.entries += row.number(3);
-            index.raw_bytes += row.number(4);
-            index.disk_bytes += row.number(5);
-            let Some(table) = tables.get_mut(&(key.0, key.1)) else { return };
-            table.raw_bytes += row.number(4);
-            table.block_bytes += row.number(5);
-            table.dictionary_bytes += row.number(6);
-            if key.2 == 0 {
-                table.rows += row.number(3);
-                table.memory_bytes += row.number(7);
-                table.compression = row.text(8).to_string();
-                table.bundled_values += row.number(9);
-                table.bundled_bytes += row.number(10);
-                table.bundled_disk_bytes += row.number(11);
-            }
-        })?;
-        // By now the tables are open, and their indexes have names.
-        each(connection, USES, &mut |row| {
-            let Some(index) = trees.get_mut(&key(row)) else { return };
-            index.name = row.text(3).to_string();
-            index.fill = match (index.fill, row.share(4)) {
-                (Some(least), Some(fill)) => Some(least.min(fill)),
-                (least, fill) => least.or(fill),
-            };
-        })?;
-        for (key, mut index) in trees {
-            let Some(table) = tables.get_mut(&(key.0.clone(), key.1.clone())) else { continue };
-            let named = (key.0.clone(), key.1.clone(), index.name.clone());
-            index.uses = uses.get(&named).copied();
-            if let Some(known) = columns.get(&named) {
-                index.columns.clone_from(&known.columns);
-                (index.is_unique, index.is_btree) = (known.is_unique, known.is_btree);
-                index.serves_foreign_key = known.serves_foreign_key;
-                table.has_primary_key |= index.name == "PRIMARY";
-            } else if index.name.is_empty() {
-                index.name = if key.2 == 0 { "rows".into() } else { format!("tree {}", key.2) };
-            }
-            table.indexes.push(index);
-        }
-        facts.tables = tables.into_values().collect();
-        facts.tables.sort_by_key(|table| std::cmp::Reverse(table.disk_bytes));
+        facts.tables = tables(connection, &uses)?;
         each(connection, SNAPSHOT, &mut |row| {
             facts.oldest_snapshot = Some(Snapshot {
                 connection: row.number(0),
@@ -228,12 +160,99 @@ impl Facts {
         let mut may_see = false;
         each(connection, MAY_SEE, &mut |row| may_see = row.number(0) > 0)?;
         // A role may have the privilege, too, and then there are trees.
-        let sees_none = facts.tables.iter().all(|table| table.indexes.is_empty());
-        if !may_see && sees_none {
-            return Err(ReportError::NoPrivilege);
+        match may_see || facts.tables.iter().any(|table| !table.indexes.is_empty()) {
+            true => Ok(facts),
+            false => Err(ReportError::NoPrivilege),
         }
-        Ok(facts)
     }
+}
+
+/// How often the indexes of open tables were used; of all partitions.
+fn uses(connection: &mut Connection) -> Result<BTreeMap<Name, Uses>, ReportError> {
+    let mut uses: BTreeMap<Name, Uses> = BTreeMap::new();
+    each(connection, USES, &mut |row| {
+        // Without a name the table is not open: its trees may have other numbers when it is, after an ALTER.
+        if row.text(3).is_empty() {
+            return;
+        }
+        let (database, table, _) = key(row);
+        let all = uses.entry((database, table, row.text(3).to_string())).or_default();
+        all.look_ups += row.number(5);
+        all.scans += row.number(6);
+        all.inserts += row.number(7);
+        all.lock_waits += row.number(8);
+    })?;
+    Ok(uses)
+}
+
+/// All tables with their indexes, the largest first.
+fn tables(connection: &mut Connection, uses: &BTreeMap<Name, Uses>) -> Result<Vec<Table>, ReportError> {
+    let mut tables: BTreeMap<(String, String), Table> = BTreeMap::new();
+    each(connection, TABLES, &mut |row| {
+        let table = Table {
+            database: row.text(0).to_string(),
+            name: row.text(1).to_string(),
+            disk_bytes: row.number(2),
+            free_bytes: row.number(3),
+            ..Table::default()
+        };
+        tables.insert((table.database.clone(), table.name.clone()), table);
+    })?;
+    let columns = columns(connection)?;
+    for (key, mut index) in trees(connection, &mut tables)? {
+        let Some(table) = tables.get_mut(&(key.0.clone(), key.1.clone())) else { continue };
+        let named = (key.0, key.1, index.name.clone());
+        index.uses = uses.get(&named).copied();
+        if let Some(known) = columns.get(&named) {
+            index.columns.clone_from(&known.columns);
+            (index.is_unique, index.is_btree) = (known.is_unique, known.is_btree);
+            index.serves_foreign_key = known.serves_foreign_key;
+            table.has_primary_key |= index.name == "PRIMARY";
+        } else if index.name.is_empty() {
+            index.name = if key.2 == 0 { "rows".into() } else { format!("tree {}", key.2) };
+        }
+        table.indexes.push(index);
+    }
+    let mut tables: Vec<Table> = tables.into_values().collect();
+    tables.sort_by_key(|table| std::cmp::Reverse(table.disk_bytes));
+    Ok(tables)
+}
+
+/// All trees, with their sums in `tables`.
+fn trees(
+    connection: &mut Connection,
+    tables: &mut BTreeMap<(String, String), Table>,
+) -> Result<BTreeMap<Key, Index>, ReportError> {
+    let mut trees: BTreeMap<Key, Index> = BTreeMap::new();
+    each(connection, SIZES, &mut |row| {
+        let key = key(row);
+        let index = trees.entry(key.clone()).or_default();
+        index.entries += row.number(3);
+        index.raw_bytes += row.number(4);
+        index.disk_bytes += row.number(5);
+        let Some(table) = tables.get_mut(&(key.0, key.1)) else { return };
+        table.raw_bytes += row.number(4);
+        table.block_bytes += row.number(5);
+        table.dictionary_bytes += row.number(6);
+        if key.2 == 0 {
+            table.rows += row.number(3);
+            table.memory_bytes += row.number(7);
+            table.compression = row.text(8).to_string();
+            table.bundled_values += row.number(9);
+            table.bundled_bytes += row.number(10);
+            table.bundled_disk_bytes += row.number(11);
+        }
+    })?;
+    // By now the tables are open, and their indexes have names.
+    each(connection, USES, &mut |row| {
+        let Some(index) = trees.get_mut(&key(row)) else { return };
+        index.name = row.text(3).to_string();
+        index.fill = match (index.fill, row.share(4)) {
+            (Some(least), Some(fill)) => Some(least.min(fill)),
+            (least, fill) => least.or(fill),
+        };
+    })?;
+    Ok(trees)
 }
 
 /// What the server says of the columns of each index.
