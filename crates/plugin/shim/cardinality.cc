@@ -45,37 +45,43 @@ size_t Cardinality::equal_columns(const std::string& a, const std::string& b) co
     return column;
 }
 
-/* Adds the parts between two keys that have more than one value in the first columns, or may have. */
-teak_status Cardinality::add_varied(size_t columns, const std::string& low, const std::string& high, double share,
-                                    std::vector<Part>* to) const {
+/* Adds the parts between two keys, which have that share of the tree. */
+teak_status Cardinality::add_parts(const std::string& low, const std::string& high, double share,
+                                   std::vector<Part>* to) const {
     Keys keys;
     const teak_status status = teak_tree_outline(open_.core, tree_, bytes_of(low), bytes_of(high), &keys.sample);
     if (status != TEAK_OK) return status;
     const double each = share / static_cast<double>(std::max<size_t>(keys.sample.n_keys, 1));
     for (size_t i = 0; i < keys.sample.n_keys; i++) {
-        Part part{keys.at(i), i + 1 < keys.sample.n_keys ? keys.at(i + 1) : high, each, keys.sample.are_leaves != 0};
-        if (part.next.empty() || equal_columns(part.first, part.next) < columns) to->push_back(std::move(part));
+        Part part{keys.at(i), i + 1 < keys.sample.n_keys ? keys.at(i + 1) : high, each, 0, keys.sample.are_leaves != 0};
+        if (!part.next.empty()) part.equal = equal_columns(part.first, part.next);
+        to->push_back(std::move(part));
     }
     return TEAK_OK;
 }
 
-/* All of these: leaves, or larger parts if those are more than are read. */
+/* All parts that have more than one value in the first columns, or may have: leaves, or larger parts if those are more
+   than are read. */
 teak_status Cardinality::find_varied(size_t columns, std::vector<Part>* varied) const {
-    teak_status status = add_varied(columns, {}, {}, 1, varied);
+    const auto is_uniform = [columns](const Part& part) { return part.equal >= columns; };
     const auto is_leaf = [](const Part& part) { return part.is_leaf; };
-    while (status == TEAK_OK && varied->size() <= leaves_to_read_ &&
-           !std::all_of(varied->begin(), varied->end(), is_leaf)) {
+    teak_status status = TEAK_OK;
+    *varied = parts_;
+    for (;;) {
+        varied->erase(std::remove_if(varied->begin(), varied->end(), is_uniform), varied->end());
+        if (status != TEAK_OK || varied->size() > leaves_to_read_ ||
+            std::all_of(varied->begin(), varied->end(), is_leaf))
+            return status;
         std::vector<Part> below;
         for (size_t i = 0; i < varied->size() && status == TEAK_OK; i++) {
             Part& part = (*varied)[i];
             if (part.is_leaf)
                 below.push_back(std::move(part));
             else
-                status = add_varied(columns, part.first, part.next, part.share, &below);
+                status = add_parts(part.first, part.next, part.share, &below);
         }
         varied->swap(below);
     }
-    return status;
 }
 
 /* The leaf in which a key is or would be. */
@@ -133,6 +139,7 @@ teak_status Cardinality::estimate(std::vector<double>* rows_per_prefix) {
     const double keys_of_leaf = std::max(rows_ / static_cast<double>(std::max<uint64_t>(tree.leaves, 1)), 1.0);
     leaves_to_read_ = std::clamp(static_cast<size_t>(kReadKeys / keys_of_leaf), kLeastLeaves, kMostLeaves);
     rows_per_prefix->assign(codec_.parts().size(), 1);
+    if (const teak_status status = add_parts({}, {}, 1, &parts_); status != TEAK_OK) return status;
     /* From all columns on: what is read for them mostly serves for fewer. All of a unique index are never the same. */
     for (size_t columns = rows_per_prefix->size() - is_unique_; columns > 0; columns--)
         if (const teak_status status = rows_per_value(columns, &(*rows_per_prefix)[columns - 1]); status != TEAK_OK)

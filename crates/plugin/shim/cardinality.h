@@ -29,6 +29,7 @@ class Cardinality {
     struct Part {
         std::string first, next;
         double share; /* of the tree */
+        size_t equal; /* the first columns in which both are the same, and so is all in between */
         bool is_leaf;
     };
     /* A leaf that was read. */
@@ -38,8 +39,7 @@ class Cardinality {
         std::string last;
     };
 
-    teak_status add_varied(size_t columns, const std::string& low, const std::string& high, double share,
-                           std::vector<Part>* to) const;
+    teak_status add_parts(const std::string& low, const std::string& high, double share, std::vector<Part>* to) const;
     teak_status find_varied(size_t columns, std::vector<Part>* varied) const;
     teak_status read(const std::string& key, const Leaf** leaf);
     teak_status rows_per_value(size_t columns, double* rows);
@@ -51,6 +51,7 @@ class Cardinality {
     const bool is_unique_;
     double rows_ = 0;
     size_t leaves_to_read_ = 0;                    /* for each number of columns */
+    std::vector<Part> parts_;                      /* of the whole tree */
     std::unordered_map<std::string, Leaf> leaves_; /* by a key in each */
 };
 
