@@ -8,6 +8,7 @@ use std::ffi::CString;
 use std::os::raw::{c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use teak_core::file::{Directory, File, FileSystem, OpenMode};
@@ -179,7 +180,7 @@ fn named<T>(
 struct Name {
     kind: u32,
     path: PathBuf,
-    is_removed: Mutex<bool>,
+    is_removed: AtomicBool,
     names: Weak<Names>,
 }
 
@@ -193,7 +194,8 @@ impl Drop for Name {
                 names.remove(&self.path);
             }
         }
-        if *lock(&self.is_removed) {
+        // Relaxed: the end of the last `Arc` is ordered after all that was done with others.
+        if self.is_removed.load(Ordering::Relaxed) {
             drop(named(self.kind, Operation::Delete, &self.path, || Ok(())));
         }
     }
@@ -216,13 +218,13 @@ fn listed(
         let name = Arc::new(Name {
             kind,
             path: path.to_owned(),
-            is_removed: Mutex::default(),
+            is_removed: AtomicBool::new(false),
             names: Arc::downgrade(names),
         });
         all.insert(path.to_owned(), Arc::downgrade(&name));
         name
     });
-    *lock(&name.is_removed) = is_removed;
+    name.is_removed.store(is_removed, Ordering::Relaxed); // Relaxed: see `Name`
     Arc::new(ListedFile { inner: file, handle: Handle { opened, name } })
 }
 
@@ -237,7 +239,7 @@ impl ListedFiles {
     fn forget(&self, path: &Path) {
         let open = lock(&self.names).get(path).and_then(Weak::upgrade);
         match open {
-            Some(name) => *lock(&name.is_removed) = true,
+            Some(name) => name.is_removed.store(true, Ordering::Relaxed), // Relaxed: see `Name`
             None => drop(named(kind(path), Operation::Delete, path, || Ok(()))),
         }
     }
