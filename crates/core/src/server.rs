@@ -25,12 +25,14 @@
 //! | relations of tables | [`NewTable::links`], [`Engine::links_to`], [`Relink`] |
 //! | space that is given back | [`Engine::pack_table`], [`Engine::rewrite_rows`] with a [`Rewriter`] |
 //! | checks | [`Engine::check_trees`] to a [`Depth`], [`IndexCheck`], [`Engine::check_files`] |
-//! | numbers | [`Statistics`], [`SnapshotInfo`], [`Lost`]; [`Counts`] and [`Histogram`] of what threads have done |
+//! | numbers | [`Statistics`] with memory by [`Purpose`], [`SnapshotInfo`], [`Lost`] |
+//! | what threads have done | [`Counts`], [`Histogram`] |
 //! | transactions | [`Vitals`], [`LogUse`]; [`LockWait`] and [`Deadlock`] with [`Sought`] and [`TreeName`] |
 //! | a directory without an engine | [`is_engine`], [`Checkpoint`] |
 //! | single tables | [`Engine::export_table`], [`Engine::import_table`] with [`Incoming`] and [`Admission`] |
 //! | backups | [`BackupCopy`], [`Engine::pause_checkpoints`], [`Engine::durable_log_end`]; [`Chain`], [`ExtentList`] |
 
+pub use crate::cache::Purpose;
 pub use crate::counts::{Count, Counts, Histogram, Timed};
 pub use crate::store::BundleUse;
 

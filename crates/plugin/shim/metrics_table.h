@@ -1,5 +1,5 @@
 /*
-  information_schema.TEAK_METRICS.
+  information_schema.TEAK_METRICS and TEAK_MEMORY.
 */
 #ifndef TEAK_METRICS_TABLE_H
 #define TEAK_METRICS_TABLE_H
@@ -9,9 +9,11 @@
 namespace teak {
 
 extern st_mysql_information_schema metrics_descriptor;
+extern st_mysql_information_schema memory_descriptor;
 
-/* Init function of the plugin. */
+/* Init functions of the plugins. */
 int init_metrics_table(void* schema_table);
+int init_memory_table(void* schema_table);
 
 } // namespace teak
 #endif

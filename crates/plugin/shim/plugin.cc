@@ -305,7 +305,7 @@ st_mysql_sys_var* plugin_variables[] = {MYSQL_SYSVAR(cache_size),
 
 /* ---- status ----------------------------------------------------------------------------------- */
 
-constexpr size_t kMostStatusVariables = 128;
+constexpr size_t kMostStatusVariables = 192;
 
 /* A snapshot in the server's buffer: values must outlive the call. */
 struct StatusSnapshot {
@@ -543,6 +543,7 @@ maria_declare_plugin(teak){MYSQL_STORAGE_ENGINE_PLUGIN,
     table_plugin("TEAK_LOCK_WAITS", "Transactions that wait for locks of Teak, and who is in their way",
                  &teak::lock_waits_descriptor, teak::init_lock_waits_table),
     table_plugin("TEAK_LOCKS", "Locks of Teak that are held", &teak::locks_descriptor, teak::init_locks_table),
+    table_plugin("TEAK_MEMORY", "What the memory of Teak is for", &teak::memory_descriptor, teak::init_memory_table),
     table_plugin("TEAK_METRICS", "What Teak counts, with its meaning", &teak::metrics_descriptor,
                  teak::init_metrics_table),
     table_plugin("TEAK_SNAPSHOTS", "Open snapshots of Teak and what is kept for each", &teak::snapshots_descriptor,

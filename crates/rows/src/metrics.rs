@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use teak_core::server::{Count, Counts, Histogram, Statistics, Timed};
+use teak_core::server::{Count, Counts, Histogram, Purpose, Statistics, Timed};
 
 use crate::engine::EngineHandle;
 
@@ -255,6 +255,7 @@ fn memory(engine: &EngineHandle, numbers: &Statistics, list: &mut List) {
         .unit(Unit::Bytes);
     list.gauge(c"memory_bytes_used", numbers.memory_used_bytes, "What tables in memory take, in bytes")
         .unit(Unit::Bytes);
+    memory_by_purpose(numbers, list);
     list.gauge(c"memory_large", memory.large, "The engine's allocations beyond 64 KiB, in bytes")
         .unit(Unit::Bytes);
     list.gauge(
@@ -281,6 +282,49 @@ fn memory(engine: &EngineHandle, numbers: &Statistics, list: &mut List) {
     )
     .unit(Unit::Bytes);
     list.gauge(c"memory_small", memory.small, "The engine's other allocations, in bytes").unit(Unit::Bytes);
+}
+
+/// All of the engine's memory, by what it is for: the gauges that begin with `memory_of_`, which add up to it.
+fn memory_by_purpose(numbers: &Statistics, list: &mut List) {
+    let charged = |purpose: Purpose| numbers.charged[purpose as usize];
+    let (memory, history) = (&numbers.memory, numbers.history.memory_bytes);
+    let kept = memory.slabs_kept + memory.large_kept;
+    let uses = [
+        (c"memory_of_blocks", charged(Purpose::Blocks), "Blocks of leaves, unpacked or as they are stored"),
+        (c"memory_of_catalog", numbers.catalog_bytes, "Open tables and their definitions"),
+        (
+            c"memory_of_changes",
+            charged(Purpose::Rows).saturating_sub(history + numbers.lock_bytes),
+            "Changes of leaves that are not in their blocks",
+        ),
+        (c"memory_of_checkpoints", charged(Purpose::Checkpoints), "Inner pages that a checkpoint writes"),
+        (
+            c"memory_of_dictionaries",
+            charged(Purpose::Dictionaries),
+            "Dictionaries, and samples that they are made of",
+        ),
+        (c"memory_of_history", history, "Old versions of rows that snapshots may need"),
+        (c"memory_of_leaves", memory.leaves, "What stands for leaves and their pages, whatever is in memory"),
+        (c"memory_of_locks", numbers.lock_bytes, "Row locks, and those who wait for them"),
+        (c"memory_of_log", numbers.log_memory_bytes, "Records of the log on their way to the file"),
+        (c"memory_of_recovery", charged(Purpose::Recovery), "Operations of the log that a start replays"),
+        (c"memory_of_sorting", charged(Purpose::Sorting), "Entries of indexes that are being built"),
+        (c"memory_of_spare", kept, "Free, and kept for the next that needs as much"),
+        (c"memory_of_tables", numbers.memory_used_bytes, "Tables in memory (IN_MEMORY=YES)"),
+        (
+            c"memory_of_transactions",
+            charged(Purpose::Transactions),
+            "Redo and gathered entries of open transactions",
+        ),
+        (c"memory_of_values", charged(Purpose::Values), "Large values"),
+    ];
+    let known: u64 = uses.iter().map(|(_, bytes, _)| bytes).sum();
+    let all = memory.slabs + memory.large + memory.leaves + memory.small + kept;
+    let other =
+        (c"memory_of_others", all.saturating_sub(known), "All else: sessions, single statements, threads");
+    for (name, bytes, help) in uses.into_iter().chain([other]) {
+        list.gauge(name, bytes, help).unit(Unit::Bytes);
+    }
 }
 
 fn files(numbers: &Statistics, counts: &Counts, ranges: bool, list: &mut List) {

@@ -18,6 +18,7 @@
 
 mod clock;
 mod evictor;
+mod purpose;
 mod quota;
 mod rest;
 mod usage;
@@ -33,6 +34,8 @@ use crate::sync::Mutex;
 use crate::{Error, LogLevel, Observer, Result};
 use clock::Clock;
 use evictor::{Evictor, Progress};
+pub use purpose::Purpose;
+use purpose::Shares;
 use quota::Quota;
 use rest::Rest;
 pub(crate) use usage::Usage;
@@ -79,6 +82,7 @@ struct State {
     /// 95 % of the budget, so that `make_room` compares and does not divide.
     threshold: AtomicU64,
     usage: Usage,
+    shares: Shares,
     rest: OnceLock<Rest>,
     clock: Clock,
     /// Calls left until the next double sweep is worth its time; 0 unless the last one freed nothing.
@@ -102,6 +106,7 @@ impl Cache {
             budget: AtomicU64::new(0),
             threshold: AtomicU64::new(0),
             usage: Usage::new(budget_bytes),
+            shares: Shares::default(),
             rest: OnceLock::new(),
             clock: Clock::new(),
             futile: AtomicU32::new(0),
@@ -142,20 +147,27 @@ impl Cache {
         self.state.usage.exact()
     }
 
+    /// Bytes charged now, by what for. The sum is exact while nobody charges.
+    pub fn used_for(&self) -> [u64; Purpose::COUNT] {
+        let charged = self.used().saturating_sub(self.state.rest.get().map_or(0, Rest::counted));
+        self.state.shares.of(charged)
+    }
+
     /// Adds to what is used. Never waits.
     #[inline]
-    pub fn charge(&self, bytes: usize) {
-        self.count(bytes as i64);
+    pub fn charge(&self, purpose: Purpose, bytes: usize) {
+        self.count(purpose, bytes as i64);
     }
 
     /// Takes off what was charged.
     #[inline]
-    pub fn discharge(&self, bytes: usize) {
-        self.count(-(bytes as i64));
+    pub fn discharge(&self, purpose: Purpose, bytes: usize) {
+        self.count(purpose, -(bytes as i64));
     }
 
     #[inline]
-    fn count(&self, bytes: i64) {
+    fn count(&self, purpose: Purpose, bytes: i64) {
+        self.state.shares.add(purpose, bytes);
         let changed = self.state.usage.add(bytes);
         match &self.quota {
             Some(quota) => quota.count(bytes),
@@ -270,14 +282,15 @@ impl Cache {
 /// Bytes charged to a cache for as long as this lives.
 pub struct Charge {
     cache: Arc<Cache>,
+    purpose: Purpose,
     bytes: usize,
 }
 
 impl Charge {
     /// Charges `bytes`. Never waits.
-    pub fn new(cache: &Arc<Cache>, bytes: usize) -> Charge {
-        cache.charge(bytes);
-        Charge { cache: cache.clone(), bytes }
+    pub fn new(cache: &Arc<Cache>, purpose: Purpose, bytes: usize) -> Charge {
+        cache.charge(purpose, bytes);
+        Charge { cache: cache.clone(), purpose, bytes }
     }
 
     /// Bytes charged.
@@ -288,14 +301,14 @@ impl Charge {
     /// Charges `bytes` from now on. Never waits.
     pub fn change(&mut self, bytes: usize) {
         let before = std::mem::replace(&mut self.bytes, bytes);
-        self.cache.charge(bytes.saturating_sub(before));
-        self.cache.discharge(before.saturating_sub(bytes));
+        self.cache.charge(self.purpose, bytes.saturating_sub(before));
+        self.cache.discharge(self.purpose, before.saturating_sub(bytes));
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.cache.discharge(self.bytes);
+        self.cache.discharge(self.purpose, self.bytes);
     }
 }
 

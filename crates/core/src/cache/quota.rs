@@ -109,7 +109,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::Evictable;
+    use crate::cache::{Evictable, Purpose};
     use crate::SilentObserver;
     use std::sync::atomic::AtomicUsize;
 
@@ -123,7 +123,7 @@ mod tests {
 
         fn evict(&self) -> Result<u64> {
             let bytes = self.1.swap(0, Ordering::SeqCst);
-            self.0.discharge(bytes);
+            self.0.discharge(Purpose::Values, bytes);
             Ok(bytes as u64)
         }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn garbage(cache: &Arc<Cache>, bytes: usize) -> Arc<Garbage> {
-        cache.charge(bytes);
+        cache.charge(Purpose::Values, bytes);
         let garbage = Arc::new(Garbage(cache.clone(), AtomicUsize::new(bytes)));
         let entry: Arc<dyn Evictable> = garbage.clone();
         cache.register(Arc::downgrade(&entry));
@@ -144,15 +144,15 @@ mod tests {
     fn who_asks_for_more_than_the_table_or_all_tables_may_have_is_refused_until_something_goes() {
         let whole = Cache::of_tables(10 << 20, Arc::new(SilentObserver));
         let (a, b) = (Cache::of_table(&whole, 4 << 20), Cache::of_table(&whole, 0));
-        a.charge(5 << 20);
+        a.charge(Purpose::Values, 5 << 20);
         assert!(
             matches!(a.make_room(), Err(Error::MemoryFull { what: "the table", maximum, .. }) if maximum == 4 << 20)
         );
         b.make_room().unwrap();
-        b.charge(6 << 20);
+        b.charge(Purpose::Values, 6 << 20);
         assert!(matches!(b.make_room(), Err(Error::MemoryFull { what: "all tables in memory", .. })));
         assert_eq!((a.used(), whole.used()), (5 << 20, 11 << 20));
-        a.discharge(2 << 20);
+        a.discharge(Purpose::Values, 2 << 20);
         a.make_room().unwrap();
         b.make_room().unwrap();
         whole.set_budget(8 << 20);
@@ -170,10 +170,10 @@ mod tests {
         let whole = Cache::of_tables(10 << 20, Arc::new(SilentObserver));
         let (a, b) = (Cache::of_table(&whole, 0), Cache::of_table(&whole, 0));
         let garbage = garbage(&a, 6 << 20);
-        b.charge(6 << 20);
+        b.charge(Purpose::Values, 6 << 20);
         b.make_room().unwrap();
         assert_eq!((garbage.resident(), a.used(), whole.used()), (0, 0, 6 << 20));
-        b.charge(6 << 20);
+        b.charge(Purpose::Values, 6 << 20);
         assert!(b.make_room().is_err());
     }
 }

@@ -32,7 +32,7 @@ impl Fake {
 
     fn load(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::SeqCst);
-        self.cache.charge(bytes as usize);
+        self.cache.charge(Purpose::Values, bytes as usize);
     }
 
     fn evictions(&self) -> usize {
@@ -53,7 +53,7 @@ impl Evictable for Fake {
             return Ok(0);
         }
         let bytes = self.bytes.swap(0, Ordering::SeqCst);
-        self.cache.discharge(bytes as usize);
+        self.cache.discharge(Purpose::Values, bytes as usize);
         self.evictions.fetch_add(1, Ordering::SeqCst);
         Ok(bytes)
     }
@@ -65,7 +65,7 @@ impl Evictable for Fake {
 
 impl Drop for Fake {
     fn drop(&mut self) {
-        self.cache.discharge(self.bytes.load(Ordering::SeqCst) as usize);
+        self.cache.discharge(Purpose::Values, self.bytes.load(Ordering::SeqCst) as usize);
     }
 }
 
@@ -130,7 +130,7 @@ fn what_was_touched_survives_what_was_not() {
     let cache = cache(1000 * KB);
     let fakes: Vec<_> = (0..100).map(|_| Fake::new(&cache, 10 * KB)).collect();
     fakes.iter().take(50).for_each(|fake| fake.touched.store(true, Ordering::SeqCst));
-    cache.charge(100 * KB as usize);
+    cache.charge(Purpose::Values, 100 * KB as usize);
     cache.make_room().unwrap();
     assert!(total_evictions(&fakes) >= 5);
     assert_eq!(total_evictions(&fakes[..50]), 0);
@@ -155,7 +155,7 @@ fn a_failure_is_reported_once_and_reaches_callers_only_far_above_the_budget() {
     let full = Error::DiskFull { path: "spill".into() };
     fakes.iter().for_each(|fake| *fake.failure.lock() = Some(full.clone()));
     cache.make_room().unwrap();
-    cache.charge(50 * KB as usize);
+    cache.charge(Purpose::Values, 50 * KB as usize);
     assert!((0..3).all(|_| matches!(cache.make_room(), Err(Error::DiskFull { .. }))));
     assert_eq!(messages.0.lock().len(), 1);
     *fakes[3].failure.lock() = Some(Error::OutOfMemory("latch"));
@@ -168,7 +168,7 @@ fn dead_entries_leave_the_clock_as_it_turns() {
     let cache = cache(100 * KB);
     let dying: Vec<_> = (0..500).map(|_| Fake::new(&cache, 0)).collect();
     drop(dying);
-    cache.charge(200 * KB as usize);
+    cache.charge(Purpose::Values, 200 * KB as usize);
     cache.make_room().unwrap();
     assert_eq!(cache.state.clock.len(), 0);
 }
@@ -237,7 +237,7 @@ impl Passing {
     fn load(self: &Arc<Passing>, bytes: u64) {
         let mut listed = self.listed.lock();
         self.bytes.fetch_add(bytes, Ordering::SeqCst);
-        self.cache.charge(bytes as usize);
+        self.cache.charge(Purpose::Values, bytes as usize);
         if !std::mem::replace(&mut *listed, true) {
             let weak: Weak<dyn Evictable> = Arc::downgrade(self) as Weak<dyn Evictable>;
             self.cache.register(weak);
@@ -252,7 +252,7 @@ impl Evictable for Passing {
 
     fn evict(&self) -> Result<u64> {
         let bytes = self.bytes.swap(0, Ordering::SeqCst);
-        self.cache.discharge(bytes as usize);
+        self.cache.discharge(Purpose::Values, bytes as usize);
         Ok(bytes)
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use crossbeam_utils::CachePadded;
 
-const COUNTERS: usize = 16;
+pub(super) const COUNTERS: usize = 16;
 const LEAST_CARRY: i64 = 256;
 const MOST_CARRY: i64 = 64 << 10;
 
@@ -16,6 +16,12 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     // Relaxed: only spreads threads over counters.
     static COUNTER: usize = THREADS.fetch_add(1, Ordering::Relaxed) % COUNTERS;
+}
+
+/// The number of the thread's counter; a thread that is ending has lost it, and any will do.
+#[inline]
+pub(super) fn own_counter() -> usize {
+    COUNTER.try_with(|counter| *counter).unwrap_or(0)
 }
 
 /// A sum of bytes. All orderings are Relaxed: these are numbers, nothing is reached through them.
@@ -46,8 +52,7 @@ impl Usage {
     /// Whether the rough sum has changed.
     #[inline]
     pub fn add(&self, bytes: i64) -> bool {
-        // A thread that is ending has lost its number; any counter will do.
-        let counter = &self.counters[COUNTER.try_with(|counter| *counter).unwrap_or(0)];
+        let counter = &self.counters[own_counter()];
         let sum = counter.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let carries = sum.abs() > self.carry.load(Ordering::Relaxed);
         if carries {

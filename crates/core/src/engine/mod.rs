@@ -184,6 +184,10 @@ impl Engine {
         let held = shared.context.past.holders().into_values().fold(Held::default(), Held::plus);
         let log_end = shared.log.end();
         let (spill_written_bytes, spill_read_bytes) = shared.context.spill.moved_bytes();
+        let (open_tables, catalog_bytes) = {
+            let tables = shared.data.tables.lock();
+            (tables.len() as u64, tables.memory() as u64)
+        };
         let (read_ahead, read_ahead_used) = shared.context.ahead.counts();
         Statistics {
             reads: shared.counted.reads.get(),
@@ -204,6 +208,9 @@ impl Engine {
             failed_checkpoints: shared.counted.failed_checkpoints.get(),
             checkpoint_waits: shared.counted.checkpoint_waits.get(),
             cache_used_bytes: shared.context.cache.used(),
+            charged: shared.context.cache.used_for(),
+            log_memory_bytes: shared.log.memory(),
+            catalog_bytes,
             cache_budget_bytes: shared.context.cache.budget(),
             memory: Memory::now(shared.context.leaves.exact()),
             memory_used_bytes: shared.context.memory().used(),
@@ -227,7 +234,7 @@ impl Engine {
             longest_lock_wait: Duration::from_nanos(locks.longest_wait_nanoseconds),
             snapshots: snapshots.len() as u64,
             oldest_snapshot_age: snapshots.iter().map(|s| s.fate.age()).max().unwrap_or_default(),
-            open_tables: shared.data.tables.lock().len() as u64,
+            open_tables,
             dirty_trees: shared.data.dirty.len() as u64,
             replayed_operations: shared.opening.replayed_operations,
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Purpose};
 use crate::{Error, Result};
 
 /// Without a limit of its own the locks may take one part in so many of the cache's budget.
@@ -35,8 +35,8 @@ impl Account {
         let sum = self.bytes.fetch_add((now as u64).wrapping_sub(before as u64), Ordering::Relaxed);
         debug_assert!(sum.wrapping_add(now as u64) >= before as u64, "{before} bytes given back of {sum}");
         if let Some(cache) = &self.cache {
-            cache.discharge(before);
-            cache.charge(now);
+            cache.discharge(Purpose::Rows, before);
+            cache.charge(Purpose::Rows, now);
         }
     }
 

@@ -14,7 +14,7 @@
 //! There are no threads here: whoever commits or flushes does the work, so a simulation can drive the log on one
 //! thread.
 
-use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::mem;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -51,6 +51,8 @@ pub struct Log {
     written: AtomicU64,
     synced: AtomicU64,
     published: AtomicU64,
+    /// Of the writer's buffer, as it was when the last group was written.
+    buffer_bytes: AtomicUsize,
     /// End of the last frame that [`Log::seal`] wrote.
     sealed: AtomicU64,
 }
@@ -228,6 +230,7 @@ impl Log {
             written: AtomicU64::new(end),
             synced: AtomicU64::new(end),
             published: AtomicU64::new(end),
+            buffer_bytes: AtomicUsize::new(0),
             sealed: AtomicU64::new(end),
         }
     }
@@ -282,6 +285,12 @@ impl Log {
             queue.early.push(start);
         }
         Ok(end)
+    }
+
+    /// Bytes of memory that it takes: records on their way, and the buffer that they are written from. Never waits.
+    pub fn memory(&self) -> u64 {
+        // Relaxed: a statistic.
+        self.end().saturating_sub(self.written()) + self.buffer_bytes.load(Relaxed) as u64
     }
 
     /// Runs `look` while nothing is being published, with [`Log::published`] and the records after it that are

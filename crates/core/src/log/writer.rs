@@ -96,6 +96,11 @@ impl Writer {
         Writer { segment, position, synced: position, prerequisites, buffer: Vec::new() }
     }
 
+    /// Bytes of memory that its buffer holds.
+    pub(super) fn buffered(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// Writes a prefix of `entries`, as much as goes into one segment, and returns its length. After a clean failure
     /// nothing of `entries` is or becomes durable and `position` is unchanged.
     pub(super) fn write(

@@ -6,7 +6,7 @@
 //! Little-endian; compressed one by one. The file never outlives the process, so the format has no version.
 
 use crate::arrays::prefetch;
-use crate::cache::{Cache, Charge};
+use crate::cache::{Cache, Charge, Purpose};
 use crate::slabs::Buffer;
 use crate::store::{SpillExtent, SpillFile};
 use crate::tree::block::{shared_bytes, wide_head};
@@ -86,7 +86,7 @@ impl MemoryRun {
         }
         match &mut self.charge {
             Some(charge) => charge.change(memory),
-            none => *none = Some(Charge::new(cache, memory)),
+            none => *none = Some(Charge::new(cache, Purpose::Sorting, memory)),
         }
         true
     }

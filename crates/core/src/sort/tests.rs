@@ -1,6 +1,7 @@
 //! Whatever goes in comes out sorted, whether it fits or not.
 
 use super::*;
+use crate::cache::Purpose;
 use crate::file::SimulatedFileSystem;
 use std::path::Path;
 
@@ -149,7 +150,7 @@ fn full_spill_file(threads: bool) {
 fn memory_is_charged_and_runs_are_written_when_others_need_it() {
     for (others, spills) in [(0, false), (7 << 20, true)] {
         let cache = Arc::new(Cache::new(8 << 20, Arc::new(crate::SilentObserver)));
-        cache.charge(others);
+        cache.charge(Purpose::Values, others);
         let (spill, sorter) = sorter(64 << 20, false);
         let mut sorter = sorter.charged_to(&cache);
         let mut entries = 0;
@@ -165,10 +166,10 @@ fn memory_is_charged_and_runs_are_written_when_others_need_it() {
         assert_eq!(sorter.budget_bytes, 4 << 20);
         // In the end what others need is not held by what waits to be merged.
         let held = cache.used() as usize - others;
-        cache.charge(8 << 20);
+        cache.charge(Purpose::Values, 8 << 20);
         let mut sorted = sorter.finish().unwrap();
         assert!(held > 0 && cache.used() as usize == others + (8 << 20) && spill.used_bytes() > 0);
-        cache.discharge(8 << 20);
+        cache.discharge(Purpose::Values, 8 << 20);
         let mut last = Vec::new();
         for _ in 0..entries {
             assert!(sorted.advance().unwrap() && last[..] <= *sorted.entry().0);
@@ -177,6 +178,6 @@ fn memory_is_charged_and_runs_are_written_when_others_need_it() {
         assert!(!sorted.advance().unwrap());
         drop(sorted);
         assert_eq!((cache.used() as usize, spill.used_bytes()), (others, 0));
-        cache.discharge(others);
+        cache.discharge(Purpose::Values, others);
     }
 }

@@ -35,4 +35,4 @@ SELECT @@GLOBAL.teak_data_file_buffering;
 SELECT variable_name FROM information_schema.global_status WHERE variable_name LIKE 'teak\_memory\_%' ORDER BY 1;
 -- All of the process has a name.
 CREATE TEMPORARY TABLE said ENGINE=MEMORY SELECT variable_name AS name, variable_value AS bytes FROM information_schema.global_status WHERE variable_name LIKE 'teak\_memory\_%';
-SELECT SUM(IF(name = 'Teak_memory_resident', bytes, -bytes)) AS without_name FROM said WHERE name NOT IN ('Teak_memory_bytes_max', 'Teak_memory_bytes_used', 'Teak_memory_rows_lost');
+SELECT SUM(IF(name = 'Teak_memory_resident', bytes, -bytes)) AS without_name FROM said WHERE name NOT IN ('Teak_memory_bytes_max', 'Teak_memory_bytes_used', 'Teak_memory_rows_lost') AND name NOT LIKE 'Teak\_memory\_of\_%';

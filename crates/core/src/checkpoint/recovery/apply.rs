@@ -2,7 +2,7 @@
 
 use super::latest::{Latest, Operation};
 use super::targets::Targets;
-use crate::cache::Cache;
+use crate::cache::{Cache, Purpose};
 use crate::log::OpKind;
 use crate::mvcc::TxnStatus;
 use crate::sync::Mutex;
@@ -207,8 +207,8 @@ impl<'a> Worker<'a> {
     }
 
     fn charge(&mut self, bytes: usize) {
-        self.applier.cache.charge(bytes.saturating_sub(self.charged));
-        self.applier.cache.discharge(self.charged.saturating_sub(bytes));
+        self.applier.cache.charge(Purpose::Recovery, bytes.saturating_sub(self.charged));
+        self.applier.cache.discharge(Purpose::Recovery, self.charged.saturating_sub(bytes));
         self.charged = bytes;
     }
 

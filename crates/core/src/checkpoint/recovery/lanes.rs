@@ -13,7 +13,7 @@
 //! and there is never more than twice the bound.
 
 use super::apply::Batch;
-use crate::cache::Cache;
+use crate::cache::{Cache, Purpose};
 use crate::sync::{Condvar, Mutex};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -121,7 +121,7 @@ impl Lanes {
             flow.bytes += bytes;
             *flow.by_stretch.entry(stretch).or_default() += bytes;
         }
-        self.cache.charge(bytes);
+        self.cache.charge(Purpose::Recovery, bytes);
         let inbox = &self.inboxes[worker];
         let mut state = inbox.state.lock();
         state.lanes.entry(stretch).or_default().0.push_back(batch);
@@ -168,7 +168,7 @@ impl Lanes {
         };
         drop(state);
         let bytes = batch.memory();
-        self.cache.discharge(bytes);
+        self.cache.discharge(Purpose::Recovery, bytes);
         {
             let mut flow = self.flow.lock();
             flow.bytes -= bytes;

@@ -1,5 +1,6 @@
 //! Numbers for people who watch an engine.
 
+use crate::cache::Purpose;
 use crate::engine::shared::Engine;
 use crate::lock::Sought;
 use crate::tree::Held;
@@ -47,6 +48,12 @@ pub struct Statistics {
     pub checkpoint_waits: u64,
     /// Memory in use, in bytes.
     pub cache_used_bytes: u64,
+    /// What is charged of it, by [`Purpose`].
+    pub charged: [u64; Purpose::COUNT],
+    /// Records that are not written yet, and the buffer that they are written from, in bytes; not a part of the above.
+    pub log_memory_bytes: u64,
+    /// Open tables without their leaves, in bytes.
+    pub catalog_bytes: u64,
     /// Memory budget, in bytes.
     pub cache_budget_bytes: u64,
     /// What the process has, with whatever else is in it.

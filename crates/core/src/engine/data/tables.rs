@@ -20,6 +20,11 @@ use std::sync::{Arc, OnceLock, Weak};
 /// Row ids start here if those in use cannot be determined: past any that counting reaches.
 const ROW_IDS_AFTER_DAMAGE: u64 = 1 << 62;
 
+/// What an open table takes of memory, with its file and what the server's side knows of it, and each of its trees:
+/// measured with 500 tables without, with one, three and six indexes, beside their metadata.
+const TABLE_BYTES: usize = 3200;
+const TREE_BYTES: usize = 2000;
+
 /// Trees that live and die together, with what the caller wants remembered about them.
 pub struct Table {
     name: RwLock<String>,
@@ -113,6 +118,11 @@ impl Table {
     pub(in crate::engine) fn set_name(&self, name: &str) {
         *self.name.write() = name.to_string();
         self.forget_last_change();
+    }
+
+    /// Bytes that it takes with its trees, about, without what these hold.
+    fn memory(&self) -> usize {
+        TABLE_BYTES + self.meta.len() + self.trees.len() * TREE_BYTES
     }
 
     /// What the creator wanted remembered.
@@ -294,6 +304,8 @@ pub(crate) struct OpenTables {
     round: VecDeque<Weak<Table>>,
     /// Since looks were last counted out.
     opened: usize,
+    /// What they take.
+    bytes: usize,
 }
 
 impl OpenTables {
@@ -303,6 +315,7 @@ impl OpenTables {
 
     pub(in crate::engine) fn insert(&mut self, table: Arc<Table>) {
         self.opened += 1;
+        self.bytes += table.memory();
         self.round.push_back(Arc::downgrade(&table));
         let other = self.by_name.insert(table.name(), table);
         debug_assert!(other.is_none(), "a table is open twice");
@@ -312,6 +325,7 @@ impl OpenTables {
     pub(in crate::engine) fn retire(&mut self, name: &str) -> Option<Arc<Table>> {
         self.unusable.remove(name);
         let table = self.by_name.remove(name)?;
+        self.bytes -= table.memory();
         debug_assert_eq!(*table.name.read(), name, "a table goes by another name");
         table.retire();
         Some(table)
@@ -355,6 +369,11 @@ impl OpenTables {
         self.by_name.len()
     }
 
+    /// Bytes that they take, without what their trees hold.
+    pub(in crate::engine) fn memory(&self) -> usize {
+        self.bytes
+    }
+
     /// How many are to be looked at after a checkpoint that wrote `written` trees: each opening pays for two looks and
     /// each written tree for one, so that tables are let go as fast as they are opened, and no look goes over all of
     /// them.
@@ -385,6 +404,7 @@ impl OpenTables {
                 continue;
             }
             let removed = self.by_name.remove(&table.name());
+            self.bytes -= table.memory();
             debug_assert!(removed.is_some_and(|other| Arc::ptr_eq(&other, &table)), "its name means another");
             idle.push(table);
         }

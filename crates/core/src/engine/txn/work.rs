@@ -17,7 +17,7 @@ use super::append::Direct;
 use super::claim::Keys;
 use super::deferred::Deferred;
 use super::vitals::{Figures, Vitals};
-use crate::cache::Charge;
+use crate::cache::{Charge, Purpose};
 use crate::engine::data::followed::NotedKeys;
 use crate::engine::data::tables::Table;
 use crate::engine::data::trail::Trail;
@@ -326,13 +326,13 @@ impl Work {
 
     fn charge_much(&mut self, shared: &Shared, memory: usize) {
         match &mut self.charge {
-            Some(charge) if memory > LEAST_CHARGED => {
+            charge if memory <= LEAST_CHARGED => *charge = None,
+            Some(charge) => {
                 if charge.bytes() != memory {
                     charge.change(memory);
                 }
             }
-            charge if memory > LEAST_CHARGED => *charge = Some(Charge::new(&shared.context.cache, memory)),
-            charge => *charge = None,
+            none => *none = Some(Charge::new(&shared.context.cache, Purpose::Transactions, memory)),
         }
     }
 

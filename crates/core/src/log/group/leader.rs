@@ -10,7 +10,7 @@ use crate::log::segment::Failure;
 use crate::log::slot::SlotState;
 use crate::log::writer::{Entry, Payload};
 use crate::log::Lsn;
-use crate::sync::atomic::Ordering::SeqCst;
+use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::sync::MutexGuard;
 use crate::{Error, Result};
 use std::any::Any;
@@ -165,6 +165,8 @@ impl Log {
                 self.written() <= writer.position && self.synced() <= writer.synced,
                 "the log shrank"
             );
+            // Relaxed: a statistic.
+            self.buffer_bytes.store(writer.buffered(), Relaxed);
             self.written.store(writer.position, SeqCst);
             self.synced.store(writer.synced, SeqCst);
             *written += match outcome {

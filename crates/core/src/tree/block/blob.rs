@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::sync::Mutex;
 
-use crate::cache::{Cache, Charge};
+use crate::cache::{Cache, Charge, Purpose};
 use crate::store::{BlockAddress, Extent, NamedExtent, Packer, Space, Unit};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::values::bundle::{self, MOST_MEMBERS};
@@ -129,7 +129,7 @@ impl Blob {
     /// A blob in memory only; its bytes are charged to `cache` until they go.
     pub fn charged(bytes: &[u8], cache: &Arc<Cache>) -> Blob {
         // Before the copy is made: others then make room for it at once.
-        let charge = Charge::new(cache, bytes.len());
+        let charge = Charge::new(cache, Purpose::Values, bytes.len());
         Blob::of(Resident { bytes: bytes.into(), _charge: Some(charge) })
     }
 

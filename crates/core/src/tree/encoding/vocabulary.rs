@@ -15,7 +15,7 @@
 //! blocks were written before.
 
 use super::Encoding;
-use crate::cache::Cache;
+use crate::cache::{Cache, Purpose};
 use crate::options::Packing;
 use crate::store::{BlockAddress, Dictionary, Extent, Lifetime, Packer, Training};
 use crate::Result;
@@ -89,7 +89,7 @@ impl Sample {
         let held_back: usize = self.held_back.iter().map(Vec::capacity).sum();
         let memory = self.training.memory() + held_back;
         if memory > self.charged {
-            self.cache.charge(memory - self.charged);
+            self.cache.charge(Purpose::Dictionaries, memory - self.charged);
             self.charged = memory;
         }
     }
@@ -125,7 +125,7 @@ impl Sample {
 
 impl Drop for Sample {
     fn drop(&mut self) {
-        self.cache.discharge(self.charged);
+        self.cache.discharge(Purpose::Dictionaries, self.charged);
     }
 }
 
@@ -268,7 +268,7 @@ impl Encoding {
         if known.charged == 0 {
             if let Ok(Some(dictionary)) = self.space.dictionary(known.number) {
                 known.charged = dictionary.memory();
-                self.cache.charge(known.charged);
+                self.cache.charge(Purpose::Dictionaries, known.charged);
             }
         }
     }
@@ -277,7 +277,7 @@ impl Encoding {
 impl Drop for Encoding {
     fn drop(&mut self) {
         if let Vocabulary::Known(known) = self.vocabulary.get_mut() {
-            self.cache.discharge(known.charged);
+            self.cache.discharge(Purpose::Dictionaries, known.charged);
         }
     }
 }

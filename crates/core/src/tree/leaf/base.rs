@@ -34,6 +34,15 @@ impl Base {
         matches!(self, Base::Packed(packed) if Arc::ptr_eq(packed, base))
     }
 
+    /// Bytes, without those of large values.
+    pub(super) fn memory(&self) -> usize {
+        match self {
+            Base::Loaded(block) => block.memory(),
+            Base::Packed(packed) => packed.memory(),
+            Base::Stored(_) | Base::Spilled(_) => 0,
+        }
+    }
+
     pub(super) fn same_place(&self, other: &Base) -> bool {
         match (self, other) {
             (Base::Stored(a), Base::Stored(b)) => Arc::ptr_eq(a, b),

@@ -45,6 +45,7 @@ use super::versions::delta::Delta;
 use super::versions::history::History;
 use super::versions::past::Counted;
 use super::versions::visibility::Reader;
+use crate::cache::Purpose;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Held, Published};
 use crate::sync::{Mutex, MutexGuard};
@@ -154,11 +155,7 @@ impl LeafView {
 
     /// Bytes, without those of large values, which account for themselves.
     fn memory(&self) -> u64 {
-        let base = match &self.base {
-            Base::Loaded(block) => block.memory(),
-            Base::Packed(packed) => packed.memory(),
-            Base::Stored(_) | Base::Spilled(_) => 0,
-        };
+        let base = self.base.memory();
         let delta = self.delta.charge();
         let history = match &self.history {
             Archive::Live(history) => history.memory(),
@@ -175,8 +172,9 @@ pub(crate) struct LeafState {
     pub copies: Copies,
     /// How often it was looked at while it waits for [`Care::WriteAhead`](care::Care::WriteAhead) and is undecided.
     pub looks: u8,
-    /// Bytes charged to the cache.
+    /// Bytes charged to the cache; how many of them for the base.
     charged: u64,
+    charged_base: u32,
     /// Bytes of the delta, as the context's sum has them.
     changes: u64,
     /// Of the view's delta, if it was read back from the spill file.
@@ -240,13 +238,12 @@ impl Leaf {
 
     /// A leaf of new content; it is charged to the cache when it is first published or adopted.
     pub(crate) fn new(shared: Arc<TreeShared>, view: LeafView) -> Leaf {
-        let charged = view.memory();
-        shared.context.cache.charge(charged as usize);
         let history = view.history.clone();
-        let changes = view.delta.bytes() as u64;
-        let leaf = Leaf::with(shared, view, LeafState { charged, ..LeafState::default() });
+        let (changes, base, memory) = (view.delta.bytes() as u64, view.base.memory(), view.memory());
+        let leaf = Leaf::with(shared, view, LeafState::default());
         {
             let mut state = leaf.latch();
+            leaf.recharge(&mut state, base, memory);
             count_past(&leaf.shared.context, &mut state.counted, &history);
             leaf.count_changes(&mut state, changes);
         }
@@ -282,10 +279,11 @@ impl Leaf {
             birth: None,
             dead: false,
         };
-        let charged = view.memory();
-        shared.context.cache.charge(charged as usize);
-        let state = LeafState { copies: Copies::stored(copy), charged, ..LeafState::default() };
-        Leaf::with(shared, view, state)
+        let (base, memory) = (view.base.memory(), view.memory());
+        let leaf =
+            Leaf::with(shared, view, LeafState { copies: Copies::stored(copy), ..LeafState::default() });
+        leaf.recharge(&mut leaf.latch(), base, memory);
+        leaf
     }
 
     #[inline]
@@ -343,10 +341,11 @@ impl Leaf {
         count_past(&self.shared.context, &mut state.counted, &view.history);
         let changes = if view.dead { 0 } else { state.unwritten_bytes(&view.delta) as u64 };
         self.count_changes(state, changes);
+        let base = view.base.memory();
         self.view.store(view);
         // Release: a cursor that sees the old number may use its old view, one that sees the new number reloads.
         self.changes.fetch_add(1, Ordering::Release);
-        self.recharge(state, memory);
+        self.recharge(state, base, memory);
     }
 
     /// What must hold between a view and the next.
@@ -364,14 +363,25 @@ impl Leaf {
         }
     }
 
-    fn recharge(&self, state: &mut LeafState, memory: u64) {
+    /// It takes `memory` bytes now, of which the base has `base`.
+    fn recharge(&self, state: &mut LeafState, base: usize, memory: u64) {
+        let base = u32::try_from(base).unwrap_or(u32::MAX);
+        let changes = |memory: u64, base: u32| (memory - u64::from(base)) as i64;
+        let more = changes(memory, base) - changes(state.charged, state.charged_base);
+        self.charge(Purpose::Rows, more);
+        self.charge(Purpose::Blocks, i64::from(base) - i64::from(state.charged_base));
+        (state.charged, state.charged_base) = (memory, base);
+    }
+
+    /// Charges `bytes`, or takes them off.
+    fn charge(&self, purpose: Purpose, bytes: i64) {
         let cache = &self.shared.context.cache;
-        match memory.cmp(&state.charged) {
-            std::cmp::Ordering::Greater => cache.charge((memory - state.charged) as usize),
-            std::cmp::Ordering::Less => cache.discharge((state.charged - memory) as usize),
-            std::cmp::Ordering::Equal => {}
+        let amount = bytes.unsigned_abs() as usize;
+        match bytes.signum() {
+            1 => cache.charge(purpose, amount),
+            -1 => cache.discharge(purpose, amount),
+            _ => {}
         }
-        state.charged = memory;
     }
 
     /// Its delta has so many bytes now. Of trees that checkpoints write.
@@ -402,7 +412,7 @@ impl Leaf {
     pub(crate) fn grew(&self, state: &mut LeafState, bytes: u64, changes: u64) {
         if bytes != 0 {
             state.charged += bytes;
-            self.shared.context.cache.charge(bytes as usize);
+            self.shared.context.cache.charge(Purpose::Rows, bytes as usize);
             self.count_changes(state, state.changes + changes);
         }
     }
@@ -456,7 +466,9 @@ impl Drop for Leaf {
     fn drop(&mut self) {
         self.end_guess();
         let state = self.latch.get_mut();
-        self.shared.context.cache.discharge(state.charged as usize);
+        let base = state.charged_base as usize;
+        self.shared.context.cache.discharge(Purpose::Blocks, base);
+        self.shared.context.cache.discharge(Purpose::Rows, state.charged as usize - base);
         self.shared.context.changes.add(-(state.changes as i64));
         self.shared.context.leaves.add(-(LEAF_BYTES as i64));
         self.shared.context.past.replace(state.counted.as_ref(), None);

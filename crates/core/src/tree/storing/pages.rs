@@ -10,7 +10,7 @@
 //! [`Tree::mark_way`].
 
 use super::tree::Tree;
-use crate::cache::Charge;
+use crate::cache::{Charge, Purpose};
 use crate::store::{ChildAddress, Lifetime, TreeRoot};
 use crate::sync::atomic::Ordering;
 use crate::sync::Held;
@@ -83,7 +83,7 @@ impl Tree {
         let (entries, leaves) = (self.entries(), self.leaves());
         drop(structure);
         let bytes = pages.iter().map(Page::bytes).sum();
-        let charge = Charge::new(&self.shared.context.cache, bytes);
+        let charge = Charge::new(&self.shared.context.cache, Purpose::Checkpoints, bytes);
         Ok(Cut { root, split, pages, entries, leaves, _charge: charge })
     }
 

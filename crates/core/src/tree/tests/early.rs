@@ -1,7 +1,7 @@
 //! Images that were written early, while others change the tree.
 
 use super::*;
-use crate::cache::Evictable;
+use crate::cache::{Evictable, Purpose};
 use crate::store::BlockAddress;
 use crate::tree::block::blob::BlobAddress;
 use crate::tree::block::builder::BlockBuilder;
@@ -64,9 +64,9 @@ fn an_early_image_that_a_checkpoint_had_to_replace_is_not_named_by_the_next() {
     }));
     let weak: Weak<dyn Evictable> = Arc::downgrade(&(meanwhile.clone() as Arc<dyn Evictable>));
     bench.context.cache.register(weak);
-    bench.context.cache.charge(128 << 20);
+    bench.context.cache.charge(Purpose::Values, 128 << 20);
     bench.checkpoint();
-    bench.context.cache.discharge(128 << 20);
+    bench.context.cache.discharge(Purpose::Values, 128 << 20);
     drop(meanwhile);
     bench.context.clock.publish(&status);
     assert_eq!(bench.tree.find_leaf(&key(2000)).unwrap().leaf().unwrap().view().low[..], key(2000)[..]);

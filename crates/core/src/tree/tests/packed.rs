@@ -1,6 +1,7 @@
 //! Leaves in frames, in memory as they are stored.
 
 use super::*;
+use crate::cache::Purpose;
 
 const ROWS: u64 = 3000;
 /// A leaf of 4 KiB has about eight.
@@ -10,7 +11,7 @@ const FRAME_BYTES: usize = 500;
 pub(super) fn framed(cache_bytes: u64) -> Bench {
     let bench = Bench::new(cache_bytes);
     bench.context.frame_bytes.store(FRAME_BYTES, Ordering::Relaxed);
-    bench.context.cache.charge(cache_bytes as usize / 16 * 13);
+    bench.context.cache.charge(Purpose::Values, cache_bytes as usize / 16 * 13);
     bench
 }
 
@@ -86,7 +87,7 @@ fn look_ups_find_each_row_and_leave_leaves_packed() {
 #[test]
 fn with_room_in_the_cache_nothing_is_packed() {
     let bench = stored();
-    bench.context.cache.discharge(2 << 20);
+    bench.context.cache.discharge(Purpose::Values, 2 << 20);
     let mut cursor = TreeCursor::new(bench.tree.clone());
     assert_eq!(get(&mut cursor, &key(200)), Some(row(100, 1)));
     assert_eq!(count(&bench).packed, 0);
