@@ -119,7 +119,7 @@ fn main() -> ExitCode {
         Command::Binlog(arguments) => binlog::run(&arguments, &mut out).map_err(Failure::Binlog),
         Command::Replicate(arguments) => replicate::run(&arguments, &mut out).map_err(Failure::Replicate),
         Command::Exporter(arguments) => exporter::run(&arguments, VERSION).map_err(Failure::Exporter),
-        Command::Report(arguments) => report::run(&arguments, &mut out).map_err(Failure::Report),
+        Command::Report(arguments) => report_on(&arguments, &mut out),
         Command::Views => views(&mut out),
         Command::Version => version(&mut out),
         Command::Man { dir } => man(&dir),
@@ -190,6 +190,14 @@ const VERSION: &str = env!("TEAK_VERSION");
 
 fn version(out: &mut dyn std::io::Write) -> Result<(), Failure> {
     Ok(writeln!(out, "teak {VERSION}")?)
+}
+
+fn report_on(arguments: &report::Arguments, out: &mut dyn std::io::Write) -> Result<(), Failure> {
+    let written = match &arguments.directory {
+        Some(dir) => report::of_directory(&directory::open(dir)?, dir, arguments, out),
+        None => report::run(arguments, out),
+    };
+    written.map_err(Failure::Report)
 }
 
 /// For the `mariadb` client.

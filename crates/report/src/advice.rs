@@ -1,6 +1,6 @@
 //! What follows from the facts: rules that know no server.
 
-use crate::facts::{Facts, Index, Table};
+use crate::facts::{Facts, Index, Server, Table};
 use serde::Serialize;
 use std::time::Duration;
 use teak_console::amounts::{bytes, clock};
@@ -36,12 +36,13 @@ pub struct Advice {
 
 /// All of it, that about the server first, then what gives back most.
 pub fn all(facts: &Facts, unused_after: u64) -> Vec<Advice> {
-    let mut found: Vec<Advice> = server(facts);
+    let mut found: Vec<Advice> = facts.server.as_ref().map_or_else(Vec::new, |asked| server(asked, facts));
     let mut tables: Vec<Advice> = Vec::new();
     for table in &facts.tables {
         tables.extend(duplicates(table));
-        if facts.server.uptime_seconds >= unused_after {
-            tables.extend(unused(table, facts.server.uptime_seconds));
+        let uptime = facts.server.as_ref().map(|server| server.uptime_seconds);
+        if let Some(uptime) = uptime.filter(|&uptime| uptime >= unused_after) {
+            tables.extend(unused(table, uptime));
         }
         tables.extend(space(table));
         tables.extend(without_key(table));
@@ -67,7 +68,7 @@ impl Table {
     }
 }
 
-fn server(facts: &Facts) -> Vec<Advice> {
+fn server(server: &Server, facts: &Facts) -> Vec<Advice> {
     let advice = |kind, evidence, statement| Advice { kind, table: None, evidence, statement, gain_bytes: 0 };
     let metric = |name: &str| facts.metrics.get(name).copied().unwrap_or(0);
     let mut found = Vec::new();
@@ -85,15 +86,14 @@ fn server(facts: &Facts) -> Vec<Advice> {
         let evidence = format!(
             "of {asked} pages {missed} were not in memory ({} of a hundred), with a cache of {}",
             missed * 100 / asked,
-            bytes(facts.server.cache_bytes as f64)
+            bytes(server.cache_bytes as f64)
         );
-        let statement =
-            format!("SET GLOBAL teak_cache_size = {}", facts.server.cache_bytes.saturating_mul(2));
+        let statement = format!("SET GLOBAL teak_cache_size = {}", server.cache_bytes.saturating_mul(2));
         found.push(advice("small-cache", evidence, statement));
     }
     let waits = metric("checkpoint_waits");
     if waits > 0 {
-        let log = facts.server.checkpoint_log_bytes;
+        let log = server.checkpoint_log_bytes;
         let evidence = format!(
             "writes have waited {waits} times since checkpoints, one after {} of log, were behind",
             bytes(log as f64)
@@ -301,8 +301,8 @@ mod tests {
         let old =
             Snapshot { connection: 7, age_seconds: 3725, versions: 9, memory_bytes: 1, spilled_bytes: 2 };
         known.oldest_snapshot = Some(old);
-        known.server.cache_bytes = 1 << 30;
-        known.server.checkpoint_log_bytes = 1 << 20;
+        known.server =
+            Some(Server { cache_bytes: 1 << 30, checkpoint_log_bytes: 1 << 20, ..Server::default() });
         let metrics = [
             ("buffer_pool_read_requests", 2_000_000),
             ("buffer_pool_reads", 100_000),

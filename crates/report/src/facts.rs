@@ -104,10 +104,23 @@ pub struct Snapshot {
     pub spilled_bytes: u64,
 }
 
-/// All of it.
+/// An engine's directory that no server uses.
+#[derive(Debug, Default, Serialize)]
+pub struct Directory {
+    pub path: String,
+    /// Of the log, which a start replays.
+    pub log_bytes: u64,
+    /// They wait for their coordinator.
+    pub prepared_transactions: u64,
+    /// Tables that cannot be opened, and why; they are not among the tables.
+    pub damaged: Vec<String>,
+}
+
+/// All of it: of a server, or of a directory.
 #[derive(Debug, Default, Serialize)]
 pub struct Facts {
-    pub server: Server,
+    pub server: Option<Server>,
+    pub directory: Option<Directory>,
     /// The largest first.
     pub tables: Vec<Table>,
     pub oldest_snapshot: Option<Snapshot>,
@@ -121,7 +134,7 @@ type Key = (String, String, u64);
 type Name = (String, String, String);
 
 /// A partition's or vector index's table: its name up to the mark.
-fn table_of(name: &str) -> &str {
+pub(crate) fn table_of(name: &str) -> &str {
     ["#P#", "#p#", "#i#"].iter().filter_map(|mark| name.find(mark)).min().map_or(name, |end| &name[..end])
 }
 
@@ -135,14 +148,14 @@ impl Facts {
         let mut facts = Facts::default();
         let uses = uses(connection)?;
         each(connection, SERVER, &mut |row| {
-            facts.server = Server {
+            facts.server = Some(Server {
                 version: row.text(0).to_string(),
                 host: row.text(1).to_string(),
                 asked: row.text(2).to_string(),
                 uptime_seconds: row.number(3),
                 cache_bytes: row.number(4),
                 checkpoint_log_bytes: row.number(5),
-            }
+            });
         })?;
         facts.tables = tables(connection, &uses)?;
         each(connection, SNAPSHOT, &mut |row| {

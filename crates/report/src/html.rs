@@ -1,6 +1,6 @@
 //! The report as one page.
 
-use crate::text::{indexes, summary, tables, Columns};
+use crate::text::{indexes, place, summary, tables, Columns};
 use crate::Report;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:75em;padding:0 1em}\
@@ -62,8 +62,8 @@ pub fn page(report: &Report, largest: usize) -> String {
     format!(
         "<!doctype html>\n<html lang=en><meta charset=utf-8><title>Teak on {}</title><style>{STYLE}</style>\n\
          <h1>Teak on {}</h1>\n{lines}<h2>Advice</h2>\n{advice}<h2>Tables</h2>\n{}<h2>Indexes</h2>\n{}</html>\n",
-        escaped(&report.facts.server.host),
-        escaped(&report.facts.server.host),
+        escaped(place(&report.facts)),
+        escaped(place(&report.facts)),
         table(&tables(&report.facts, largest)),
         table(&indexes(&report.facts, largest)),
     )

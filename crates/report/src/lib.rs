@@ -1,12 +1,13 @@
-//! `teak report`: what a server's Teak tables take, what that saves, and what to do about it.
+//! `teak report`: what the Teak tables of a server, or in a directory, take, what that saves, and what to do about it.
 //!
 //! ```text
-//!  server ──> facts ──> advice ──> text, JSON or HTML
+//!  server, directory ──> facts ──> advice ──> text, JSON or HTML
 //! ```
 //!
 //! | module | is about |
 //! |---|---|
 //! | `facts` | what the server says of its tables, indexes and itself |
+//! | `directory` | the same of files without a server, as far as they say it |
 //! | `asking` | statements whose rows are numbers and names |
 //! | `advice` | what follows from the facts: evidence and a statement, by rules that know no server |
 //! | `text`, `html` | the report for people |
@@ -18,6 +19,7 @@
 
 mod advice;
 mod asking;
+mod directory;
 mod facts;
 mod html;
 mod text;
@@ -26,8 +28,10 @@ use advice::Advice;
 use facts::Facts;
 use serde::Serialize;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use teak_client::Settings;
 use teak_console::Status;
+use teak_core::server::Engine;
 
 /// How the report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -52,6 +56,10 @@ pub struct Arguments {
     /// Say nothing of unused indexes before the server is up for this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
     unused_after: u64,
+    /// Report on the engine in this directory, or in this data directory, instead of a server. No server must run on
+    /// it. Files know sizes, and neither names of indexes nor uses
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
     #[command(flatten)]
     client: teak_client::Arguments,
 }
@@ -68,6 +76,9 @@ pub enum ReportError {
     /// The user may not see it.
     #[error("the user needs the PROCESS privilege: without it TEAK_TABLES and TEAK_INDEXES are empty")]
     NoPrivilege,
+    /// The directory cannot be read.
+    #[error("{0}")]
+    Engine(#[from] teak_core::Error),
     /// It cannot be written.
     #[error("cannot write the report: {0}")]
     Output(#[from] std::io::Error),
@@ -79,7 +90,7 @@ impl ReportError {
         match self {
             ReportError::Client(error) => error.status(),
             ReportError::NoEngine | ReportError::NoPrivilege => Status::Server,
-            ReportError::Output(_) => Status::InputOutput,
+            ReportError::Engine(_) | ReportError::Output(_) => Status::InputOutput,
         }
     }
 }
@@ -92,12 +103,25 @@ struct Report {
     advice: Vec<Advice>,
 }
 
+/// Writes the report on an engine that was opened for a look in `path`.
+pub fn of_directory(
+    engine: &Engine,
+    path: &Path,
+    arguments: &Arguments,
+    out: &mut dyn Write,
+) -> Result<(), ReportError> {
+    write(directory::facts(engine, path)?, arguments, out)
+}
+
 /// Asks the server and writes the report.
 pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ReportError> {
     let mut settings = Settings::read(&arguments.client)?;
     // One of an option file may be missing, and is not needed.
     settings.database = None;
-    let facts = Facts::of(&mut settings.connect()?)?;
+    write(Facts::of(&mut settings.connect()?)?, arguments, out)
+}
+
+fn write(facts: Facts, arguments: &Arguments, out: &mut dyn Write) -> Result<(), ReportError> {
     let advice = advice::all(&facts, arguments.unused_after);
     let report = Report { facts, advice };
     let shown = match arguments.format {

@@ -1,6 +1,6 @@
 //! The report for a terminal.
 
-use crate::facts::{Facts, Index, Table};
+use crate::facts::{Directory, Facts, Index, Server, Table};
 use crate::Report;
 use std::fmt::Write;
 use std::time::Duration;
@@ -26,26 +26,49 @@ fn ratio(disk: u64, raw: u64) -> String {
     }
 }
 
-/// One line about the server, and what all tables take.
+/// What the report is of: a host's name, or a directory.
+pub fn place(facts: &Facts) -> &str {
+    match (&facts.server, &facts.directory) {
+        (Some(server), _) => &server.host,
+        (None, directory) => directory.as_ref().map_or("", |directory| &directory.path),
+    }
+}
+
+fn server(server: &Server) -> String {
+    format!(
+        "MariaDB {} on {}, up for {}, asked at {}; cache {}",
+        server.version,
+        server.host,
+        clock(Duration::from_secs(server.uptime_seconds)),
+        server.asked,
+        amount(server.cache_bytes)
+    )
+}
+
+fn directory(directory: &Directory) -> Vec<String> {
+    let line = format!(
+        "the directory {}: a start replays {} of log; {} prepared transactions wait",
+        directory.path,
+        amount(directory.log_bytes),
+        directory.prepared_transactions
+    );
+    let damaged = directory.damaged.iter().map(|table| format!("cannot be opened: {table}"));
+    std::iter::once(line).chain(damaged).collect()
+}
+
+/// About the server or directory, and what all tables take.
 pub fn summary(facts: &Facts) -> Vec<String> {
-    let server = &facts.server;
     let sum = |of: fn(&Table) -> u64| facts.tables.iter().map(of).sum::<u64>();
     let (raw, blocks, disk) = (sum(|t| t.raw_bytes), sum(|t| t.block_bytes), sum(|t| t.disk_bytes));
-    let mut lines = vec![
+    let mut lines: Vec<String> = facts.server.iter().map(server).collect();
+    lines.extend(facts.directory.iter().flat_map(directory));
+    lines.extend([
         format!(
-            "MariaDB {} on {}, up for {}, asked at {}",
-            server.version,
-            server.host,
-            clock(Duration::from_secs(server.uptime_seconds)),
-            server.asked
-        ),
-        format!(
-            "{} tables of Teak: {} rows, {} on disk and {} free in their files; cache {}",
+            "{} tables of Teak: {} rows, {} on disk and {} free in their files",
             facts.tables.len(),
             sum(|t| t.rows),
             amount(disk),
-            amount(sum(|t| t.free_bytes)),
-            amount(server.cache_bytes)
+            amount(sum(|t| t.free_bytes))
         ),
         format!(
             "compression: blocks of {} are {} on disk ({}), of which dictionaries {}",
@@ -54,7 +77,7 @@ pub fn summary(facts: &Facts) -> Vec<String> {
             ratio(blocks, raw),
             amount(sum(|t| t.dictionary_bytes))
         ),
-    ];
+    ]);
     let bundled = sum(|t| t.bundled_values);
     if bundled > 0 {
         lines.push(format!(
@@ -67,16 +90,17 @@ pub fn summary(facts: &Facts) -> Vec<String> {
     if memory > 0 {
         lines.push(format!("tables that live in memory: {}", amount(memory)));
     }
-    lines.push(match &facts.oldest_snapshot {
-        None => "no open snapshot".into(),
-        Some(old) => format!(
+    lines.extend(match (&facts.oldest_snapshot, &facts.server) {
+        (None, None) => None,
+        (None, Some(_)) => Some("no open snapshot".into()),
+        (Some(old), _) => Some(format!(
             "oldest snapshot: connection {}, {} ago; {} versions are kept for it, {} in memory and {} on disk",
             old.connection,
             clock(Duration::from_secs(old.age_seconds)),
             old.versions,
             amount(old.memory_bytes),
             amount(old.spilled_bytes)
-        ),
+        )),
     });
     lines
 }
@@ -112,7 +136,10 @@ pub fn indexes(facts: &Facts, largest: usize) -> Columns {
         };
         vec![
             format!("{}.{}", table.database, table.name),
-            format!("{} ({})", index.name, index.columns.join(", ")),
+            match index.columns.is_empty() {
+                true => index.name.clone(),
+                false => format!("{} ({})", index.name, index.columns.join(", ")),
+            },
             index.entries.to_string(),
             amount(index.disk_bytes),
             ratio(index.disk_bytes, index.raw_bytes),

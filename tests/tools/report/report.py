@@ -106,6 +106,35 @@ def case_forms(server):
     assert page.startswith("<!doctype html>") and "<script>" not in page and "&lt;script&gt;" in page and "http" not in page, page[:500]
 
 
+def case_a_directory_says_the_same_of_sizes(server):
+    table(server)
+    server.query("create table r.`a b-c` (id int primary key) engine=Teak partition by hash (id) partitions 2")
+    server.query("insert into r.`a b-c` select seq from seq_1_to_100")
+    server.query("set global teak_checkpoint_now = on")
+    running = report(server)
+    status, text, errors = asked(server, f"--directory={server.data}")
+    assert status != 0 and not text and errors, "while the server runs"
+    server.stop()
+    try:
+        status, text, errors = asked(server, "--format=json", f"--directory={server.data}")
+        stopped = json.loads(text)
+        shown = asked(server, f"--directory={server.data}/#teak")[1]
+    finally:
+        server.start(OPTIONS)
+    assert status == 0 and not stopped["advice"] and stopped["server"] is None and not stopped["directory"]["damaged"], (status, errors, stopped)
+    names = ("database", "name", "rows", "raw_bytes", "block_bytes", "compression")
+
+    def sizes(found):
+        return sorted([each[name] for name in names] + [[index["entries"], index["disk_bytes"]] for index in each["indexes"]] for each in found["tables"])
+
+    expect(sizes(stopped), sizes(running), "sizes")
+    # With inner pages and the file's own.
+    assert all(table["block_bytes"] < table["disk_bytes"] <= table["block_bytes"] + 16_384 + table["block_bytes"] // 10 for table in stopped["tables"]), stopped
+    assert "of log; 0 prepared transactions wait" in shown and "r.a b-c" in shown and "tree 3" in shown and "snapshot" not in shown, shown
+    status, _, errors = asked(server, "--directory=/nowhere")
+    assert status != 0 and "/nowhere" in errors, errors
+
+
 def case_who_may_not_see(server):
     table(server, 10)
     server.query("create or replace user somebody@localhost")
