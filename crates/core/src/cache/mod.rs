@@ -34,8 +34,8 @@ use crate::sync::Mutex;
 use crate::{Error, LogLevel, Observer, Result};
 use clock::Clock;
 use evictor::{Evictor, Progress};
+use purpose::ByPurpose;
 pub use purpose::Purpose;
-use purpose::Shares;
 use quota::Quota;
 use rest::Rest;
 pub(crate) use usage::Usage;
@@ -82,7 +82,7 @@ struct State {
     /// 95 % of the budget, so that `make_room` compares and does not divide.
     threshold: AtomicU64,
     usage: Usage,
-    shares: Shares,
+    by_purpose: ByPurpose,
     rest: OnceLock<Rest>,
     clock: Clock,
     /// Calls left until the next double sweep is worth its time; 0 unless the last one freed nothing.
@@ -106,7 +106,7 @@ impl Cache {
             budget: AtomicU64::new(0),
             threshold: AtomicU64::new(0),
             usage: Usage::new(budget_bytes),
-            shares: Shares::default(),
+            by_purpose: ByPurpose::default(),
             rest: OnceLock::new(),
             clock: Clock::new(),
             futile: AtomicU32::new(0),
@@ -150,7 +150,7 @@ impl Cache {
     /// Bytes charged now, by what for. The sum is exact while nobody charges.
     pub fn used_for(&self) -> [u64; Purpose::COUNT] {
         let charged = self.used().saturating_sub(self.state.rest.get().map_or(0, Rest::counted));
-        self.state.shares.of(charged)
+        self.state.by_purpose.of(charged)
     }
 
     /// Adds to what is used. Never waits.
@@ -167,7 +167,7 @@ impl Cache {
 
     #[inline]
     fn count(&self, purpose: Purpose, bytes: i64) {
-        self.state.shares.add(purpose, bytes);
+        self.state.by_purpose.add(purpose, bytes);
         let changed = self.state.usage.add(bytes);
         match &self.quota {
             Some(quota) => quota.count(bytes),

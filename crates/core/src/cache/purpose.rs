@@ -1,7 +1,7 @@
 //! What the memory is charged for, in shares of the whole.
 //!
-//! Each thread adds to a row of its own, as in [`super::usage`]. What each write charges has no counter here: it is what
-//! the others leave of the sum.
+//! Each thread adds to a row of its own, as in [`super::usage`]. What each write charges has no counter here: it is
+//! what the others leave of the sum.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -42,9 +42,9 @@ const COUNTED: usize = Purpose::Rows as usize;
 
 /// Bytes by purpose. All orderings are Relaxed: these are numbers, nothing is reached through them.
 #[derive(Default)]
-pub(super) struct Shares([CachePadded<[AtomicI64; COUNTED]>; COUNTERS]);
+pub(super) struct ByPurpose([CachePadded<[AtomicI64; COUNTED]>; COUNTERS]);
 
-impl Shares {
+impl ByPurpose {
     #[inline]
     pub fn add(&self, purpose: Purpose, bytes: i64) {
         // Those that have one.
@@ -72,17 +72,17 @@ mod tests {
 
     #[test]
     fn what_the_others_leave_is_for_rows() {
-        let shares = Shares::default();
-        shares.add(Purpose::Values, 70);
-        shares.add(Purpose::Rows, 1000);
+        let by_purpose = ByPurpose::default();
+        by_purpose.add(Purpose::Values, 70);
+        by_purpose.add(Purpose::Rows, 1000);
         // What one thread takes another gives back.
         std::thread::scope(|scope| {
-            scope.spawn(|| shares.add(Purpose::Values, -30));
-            scope.spawn(|| shares.add(Purpose::Blocks, 5));
+            scope.spawn(|| by_purpose.add(Purpose::Values, -30));
+            scope.spawn(|| by_purpose.add(Purpose::Blocks, 5));
         });
         let mut expected = [0; Purpose::COUNT];
         let told = [(Purpose::Blocks, 5), (Purpose::Values, 40), (Purpose::Rows, 1000)];
         told.into_iter().for_each(|(purpose, bytes)| expected[purpose as usize] = bytes);
-        assert_eq!(shares.of(1045), expected);
+        assert_eq!(by_purpose.of(1045), expected);
     }
 }
