@@ -235,7 +235,7 @@ mod tests {
             indexes,
             ..Table::default()
         };
-        Facts { tables: vec![table], ..Facts::default() }
+        Facts { server: Some(Server::default()), tables: vec![table], ..Facts::default() }
     }
 
     fn said(facts: &Facts) -> Vec<(&'static str, String)> {
