@@ -1,12 +1,13 @@
-//! Statements and their results, in the text protocol.
+//! Statements and their results, in the text protocol; values of prepared statements in the binary one.
 
 use super::packet::{Closer, Fields, OnSilence, Packets};
+use super::request::{prepared, Prepared, Request};
 use super::Error;
 use std::collections::VecDeque;
 use std::time::Duration;
 
 const COM_QUIT: u8 = 1;
-const COM_QUERY: u8 = 3;
+const COM_STMT_PREPARE: u8 = 0x16;
 /// Statements that are sent before an answer is read. The kernel keeps a few hundred short answers for who does not
 /// read them, and then holds up the server, which would no longer read statements.
 const MOST_UNANSWERED: usize = 32;
@@ -50,6 +51,8 @@ pub struct Connection {
     packets: Packets,
     version: String,
     payload: Vec<u8>,
+    /// Of the command that is sent.
+    head: Vec<u8>,
     ahead: Ahead,
 }
 
@@ -64,7 +67,7 @@ struct Ahead {
 
 impl Connection {
     pub(super) fn new(packets: Packets, version: String) -> Connection {
-        Connection { packets, version, payload: Vec::new(), ahead: Ahead::default() }
+        Connection { packets, version, payload: Vec::new(), head: Vec::new(), ahead: Ahead::default() }
     }
 
     /// The version as the server gives it, such as `10.11.18-MariaDB`.
@@ -84,14 +87,20 @@ impl Connection {
     /// Carries out statements one after the other, of which some are sent before the first one is answered. After an
     /// error of the server the others are carried out as well; the first one is returned. What the server says of the
     /// last statement.
-    pub fn execute_all<S: AsRef<[u8]>>(&mut self, statements: &[S]) -> Result<Completed, Error> {
+    pub fn execute_all<'a>(
+        &mut self,
+        statements: impl IntoIterator<Item = impl Into<Request<'a>>>,
+    ) -> Result<Completed, Error> {
         self.send_all(statements)?;
         self.finish()
     }
 
     /// The same without waiting for all answers: the next call of this, or [`Connection::finish`], has the error of
     /// what failed; other statements are carried out behind it, and have theirs only.
-    pub fn execute_ahead<S: AsRef<[u8]>>(&mut self, statements: &[S]) -> Result<(), Error> {
+    pub fn execute_ahead<'a>(
+        &mut self,
+        statements: impl IntoIterator<Item = impl Into<Request<'a>>>,
+    ) -> Result<(), Error> {
         self.send_all(statements)?;
         match self.ahead.answered.take() {
             Some(Err(error)) => Err(error),
@@ -105,13 +114,24 @@ impl Connection {
         self.ahead.answered.take().unwrap_or_else(|| Ok(Completed::default()))
     }
 
-    fn send_all<S: AsRef<[u8]>>(&mut self, statements: &[S]) -> Result<(), Error> {
+    /// Has the server prepare a statement with one parameter.
+    pub fn prepare(&mut self, statement: &str) -> Result<Prepared, Error> {
+        self.answer_all()?;
+        self.command(&[&[COM_STMT_PREPARE], statement.as_bytes()].concat())?;
+        let (prepared, packets) = prepared(self.receive()?)?;
+        (0..packets).try_for_each(|_| self.receive().map(|_| ()))?;
+        Ok(prepared)
+    }
+
+    fn send_all<'a>(
+        &mut self,
+        statements: impl IntoIterator<Item = impl Into<Request<'a>>>,
+    ) -> Result<(), Error> {
         for statement in statements {
             if self.ahead.ends.len() == MOST_UNANSWERED {
                 self.answer()?;
             }
-            self.packets.restart();
-            self.packets.send(&[COM_QUERY], statement.as_ref())?;
+            self.request(statement.into())?;
             self.ahead.ends.push_back(self.packets.sequence());
         }
         Ok(())
@@ -259,8 +279,13 @@ impl Connection {
 
     fn send(&mut self, statement: &[u8]) -> Result<(), Error> {
         self.answer_all()?;
+        self.request(statement.into())
+    }
+
+    fn request(&mut self, request: Request<'_>) -> Result<(), Error> {
         self.packets.restart();
-        self.packets.send(&[COM_QUERY], statement)
+        let rest = request.payload(&mut self.head);
+        self.packets.send(&self.head, rest)
     }
 
     fn next(&mut self, show: Show<'_>) -> Result<(), Error> {
@@ -473,6 +498,22 @@ mod tests {
             assert_eq!(done.map_err(|error| error.code().unwrap()), wanted);
             assert_eq!(connection.execute("y").unwrap().affected_rows, 9);
         }
+    }
+
+    #[test]
+    fn a_statement_is_prepared_and_what_the_server_tells_of_its_parameter_is_passed_over() {
+        let told = b"\0\x07\0\0\0\0\0\x01\0\0\0\0".to_vec();
+        let mut connection =
+            answering(vec![told, b"parameter".to_vec(), vec![0xfe, 0, 0, 0, 0], vec![0, 3, 0, 2, 0, 0, 0]]);
+        let prepared = connection.prepare("SET @a = ?").unwrap();
+        // The number of the next packet is that of the answer to the first command, as nobody reads a second one.
+        connection.ahead.ends.push_back(4);
+        assert_eq!(connection.finish().unwrap().affected_rows, 3);
+        let mut head = Vec::new();
+        Request::Prepared(prepared, b"").payload(&mut head);
+        assert_eq!(head[1..5], [7, 0, 0, 0]);
+        let refused = answering(vec![b"\xff\xb5\x05#42000Too many".to_vec()]).prepare("SET @a = ?");
+        assert_eq!(refused.unwrap_err().code(), Some(1461));
     }
 
     #[test]

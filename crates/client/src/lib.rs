@@ -26,6 +26,7 @@ mod option_file;
 mod packet;
 mod process_list;
 mod proxy;
+mod request;
 mod settings;
 mod silence;
 mod tls;
@@ -35,6 +36,7 @@ pub use connection::{values, Completed, Connection, Rows};
 pub use packet::Closer;
 pub use process_list::hide_passwords;
 pub use proxy::{Answered, Guest};
+pub use request::{Prepared, Request};
 pub use settings::{password_of_file, Address, Settings, Tls, TlsPolicy};
 
 use teak_console::Status;
