@@ -459,7 +459,7 @@ impl<'p> Applier<'p> {
         let (file, time) = (sent.file.to_string(), sent.event.header.time);
         self.ended = Some((file.clone(), sent.end));
         self.last = Some(Place { file, position: sent.end, time });
-        if self.joined >= JOINED as u32 || self.care == Care::Each || noted {
+        if self.joined >= JOINED as u32 || self.target.is_long() || self.care == Care::Each || noted {
             self.commit()?;
         }
         Ok(())

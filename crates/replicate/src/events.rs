@@ -4,6 +4,9 @@
 //! ```text
 //! BINLOG 'base64 of: { table map } { rows }, the last ones with the flag that they end a statement'
 //! ```
+//!
+//! Rows that follow each other and are changed in the same way are one event, however many the source's log has: the
+//! server prepares table and engine for each event, and an engine that is told of many rows at once can load them.
 
 mod columns;
 
@@ -17,8 +20,11 @@ const UPDATE_ROWS_V1: u8 = 24;
 const DELETE_ROWS_V1: u8 = 25;
 /// The fixed part of table maps and of rows: the table's id in six bytes, flags in two.
 const FIXED_BYTES: usize = 8;
-/// Bytes of events in one statement, about: more make it no faster.
-const ENOUGH: usize = 256 << 10;
+/// Where in a header the event's length is, and in the fixed part of rows the flags.
+const LENGTH: std::ops::Range<usize> = 9..13;
+const FLAGS: usize = 6;
+/// Bytes of events in one statement, about: so many rows that come become blocks of Teak's at once; more are no faster.
+const ENOUGH: usize = 512 << 10;
 
 /// What is in front of the images of an event, at most: header, fixed part, and bits for 4096 columns, twice.
 const HEAD: usize = 2 << 10;
@@ -99,8 +105,8 @@ pub struct Gathered {
     /// Table maps of the source's statement.
     maps: Vec<u8>,
     rows: Vec<u8>,
-    /// Where in the rows the flags of the last event are.
-    last_flags: usize,
+    /// Where in the rows the last event begins.
+    last: usize,
     /// The longest statement that the target takes, in bytes of events.
     longest: usize,
 }
@@ -218,9 +224,21 @@ impl Gathered {
             Change::Delete => (rows.old_columns(), &[]),
             Change::Update => (rows.old_columns(), rows.new_columns()),
         };
-        let source = (header.time, header.server_id);
-        let body = push(&mut self.rows, kind, source, &[&head, old, new, images]);
-        self.last_flags = body + 6;
+        let mut event = Vec::with_capacity(HEADER_BYTES + head.len() + old.len() + new.len());
+        push(&mut event, kind, (header.time, header.server_id), &[&head, old, new]);
+        let last = &self.rows[self.last..];
+        if last.get(..LENGTH.start) == Some(&event[..LENGTH.start])
+            && last.get(LENGTH.end..event.len()) == Some(&event[LENGTH.end..])
+        {
+            // More rows of the last event.
+            self.rows.extend_from_slice(images);
+        } else {
+            self.last = self.rows.len();
+            self.rows.extend_from_slice(&event);
+            self.rows.extend_from_slice(images);
+        }
+        let length = ((self.rows.len() - self.last) as u32).to_le_bytes();
+        self.rows[self.last..][LENGTH].copy_from_slice(&length);
     }
 
     /// The source's statement is at its end: what is left goes to `out`.
@@ -232,16 +250,21 @@ impl Gathered {
     /// Forgets what was gathered.
     pub fn clear(&mut self) {
         self.maps.clear();
+        self.forget_rows();
+    }
+
+    fn forget_rows(&mut self) {
         self.rows.clear();
+        self.last = 0;
     }
 
     fn flush(&mut self, out: &mut dyn FnMut(Vec<u8>)) {
         if self.rows.is_empty() {
             return;
         }
-        self.rows[self.last_flags] |= Rows::STATEMENT_END as u8;
+        self.rows[self.last + HEADER_BYTES + FLAGS] |= Rows::STATEMENT_END as u8;
         out(statement(&[&self.maps[..], &self.rows].concat()));
-        self.rows.clear();
+        self.forget_rows();
     }
 }
 
@@ -392,6 +415,38 @@ mod tests {
             assert_eq!(numbers(&made), ((0..100).collect(), made.len()));
         }
         assert_eq!(statements(WRITE_ROWS_V1, &images, 17_000), Err(TooLong { bytes: 5007 }));
+    }
+
+    #[test]
+    fn events_that_follow_each_other_are_one_if_they_change_the_same_in_the_same_way() {
+        let mut gathered = Gathered::new(1 << 20);
+        let mut made = vec![introduction()];
+        for (kind, number) in [
+            (WRITE_ROWS_V1, 1),
+            (WRITE_ROWS_V1, 2),
+            (DELETE_ROWS_V1, 3),
+            (DELETE_ROWS_V1, 4),
+            (WRITE_ROWS_V1, 5),
+        ] {
+            with_rows(kind, &image(number, 1), &mut |header, rows| {
+                if number == 1 {
+                    gathered.table(header, &table_map(), ("db", "t"), AsTheyAre);
+                }
+                let header = Header { time: header.time + u32::from(number == 2), ..*header };
+                gathered.rows(&header, rows, &mut |_| panic!("it is not full")).unwrap();
+            });
+        }
+        gathered.end(&mut |statement| made.push(statement));
+        let mut found = Vec::new();
+        decoded(&made, &mut |event| {
+            if let Body::Rows(rows) = &event.body {
+                found.push((rows.change, rows.iter().count(), rows.flags & Rows::STATEMENT_END));
+            }
+        });
+        // The second one is of another second.
+        let wanted =
+            [(Change::Write, 1, 0), (Change::Write, 1, 0), (Change::Delete, 2, 0), (Change::Write, 1, 1)];
+        assert_eq!(found, wanted);
     }
 
     #[test]

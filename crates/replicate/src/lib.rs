@@ -21,7 +21,7 @@
 //! | `dump` | logs as a server sends them, which `teak binlog` reads too |
 //! | `position` | how far a source was followed |
 //! | `steps`, `statement` | where transactions begin and end; what statements are |
-//! | `events` | events with rows, written anew for a BINLOG statement |
+//! | `events`, `rows_variable` | events with rows, written anew for a BINLOG statement; how a long one is sent |
 //! | `session`, `keys` | the session of a statement; rows as errors name them |
 //! | `target`, `schema` | the connection to the target, transactions; the tables of positions |
 //! | `control` | `teak replicate pause`, `resume`, `skip`, `stop`, and what they leave for who follows |
@@ -74,6 +74,7 @@ mod renamed_columns;
 mod repair;
 mod requirements;
 mod routes;
+mod rows_variable;
 mod schedule;
 mod schema;
 mod sent_rows;

@@ -19,6 +19,7 @@ use crate::own_columns;
 use crate::part::PartOf;
 use crate::requirements;
 use crate::routes::Name;
+use crate::rows_variable::RowsVariable;
 use crate::schema;
 use crate::tables;
 use std::collections::{BTreeSet, HashMap};
@@ -35,11 +36,13 @@ const SESSION: &str =
      auto_increment_increment = 1, auto_increment_offset = 1";
 /// What holds for the whole connection.
 const LIMITS: &str = "SET SESSION tx_isolation = 'READ-COMMITTED', autocommit = 1, wait_timeout = 31536000, \
-     net_write_timeout = 3600, max_statement_time = 0";
+     net_write_timeout = 3600, max_statement_time = 0, binlog_annotate_row_events = 0";
 /// So much waits to be sent at most, about.
-const ENOUGH: usize = 1 << 20;
+const ENOUGH: usize = 256 << 10;
 /// And so many statements, whose answers wait to be read.
 const MOST: usize = 200;
+/// Bytes of statements from which on a transaction is long: what it would share its end with makes it no shorter.
+const LONG: usize = 4 << 20;
 /// What a server says of a database that is not there.
 const NO_DATABASE: u16 = 1049;
 /// And of a table that is not, or whose database is not.
@@ -82,6 +85,7 @@ pub struct Fit {
 /// A connection to the target, for one source.
 pub struct Target<'p> {
     connection: Connection,
+    rows: RowsVariable,
     claims: &'p Claims,
     source: String,
     engine: Option<String>,
@@ -103,6 +107,8 @@ pub struct Target<'p> {
     /// Tables of the source that were looked at, and may be written.
     known: HashMap<Name, Fit>,
     is_open: bool,
+    /// Of its statements.
+    open_bytes: usize,
     /// Statements that were not sent yet.
     waiting: Vec<Vec<u8>>,
     waiting_bytes: usize,
@@ -146,9 +152,12 @@ impl<'p> Target<'p> {
             let why = "somebody else follows this source, or what he began in the target has not ended";
             return Err(Failure::Passing(format!("target: {why}")));
         }
+        let rows = RowsVariable::of(&mut connection);
+        let rows = rows.map_err(|error| Failure::of_target(&error, || "the beginning".into()))?;
         let (name, engine) = (source.name.clone(), plan.engine.clone());
         let mut target = Target {
             connection,
+            rows,
             claims,
             source: name,
             engine,
@@ -163,6 +172,7 @@ impl<'p> Target<'p> {
             longest_packet,
             known: HashMap::new(),
             is_open: false,
+            open_bytes: 0,
             waiting: Vec::new(),
             waiting_bytes: 0,
         };
@@ -283,16 +293,25 @@ impl<'p> Target<'p> {
         self.is_open
     }
 
+    /// Whether the transaction that is open is to end with what it has.
+    pub fn is_long(&self) -> bool {
+        self.is_open && self.open_bytes >= LONG
+    }
+
     /// Adds a statement to the transaction, which begins with the first one. It is sent some time before the end.
     pub fn add(&mut self, statement: Vec<u8>) -> Result<(), Failure> {
         self.open();
         self.waiting_bytes += statement.len();
+        self.open_bytes += statement.len();
         self.waiting.push(statement);
         if self.waiting_bytes > ENOUGH || self.waiting.len() >= MOST {
             // The target carries it out while more is read.
             self.waiting_bytes = 0;
             let waiting = std::mem::take(&mut self.waiting);
-            return self.connection.execute_ahead(&waiting).map_err(|error| Failure::of_several(&error));
+            return self
+                .connection
+                .execute_ahead(self.rows.requests(&waiting))
+                .map_err(|error| Failure::of_several(&error));
         }
         Ok(())
     }
@@ -300,6 +319,7 @@ impl<'p> Target<'p> {
     fn open(&mut self) {
         if !self.is_open {
             self.is_open = true;
+            self.open_bytes = 0;
             self.waiting.push(b"BEGIN".to_vec());
         }
     }
@@ -308,20 +328,21 @@ impl<'p> Target<'p> {
     pub fn send(&mut self) -> Result<Completed, Failure> {
         self.waiting_bytes = 0;
         let waiting = std::mem::take(&mut self.waiting);
-        self.connection.execute_all(&waiting).map_err(|error| Failure::of_several(&error))
+        self.connection.execute_all(self.rows.requests(&waiting)).map_err(|error| Failure::of_several(&error))
     }
 
     /// The same; an error becomes a failure as is said.
     pub fn send_of(&mut self, failure: &dyn Fn(&Error) -> Failure) -> Result<(), Failure> {
         self.waiting_bytes = 0;
         let waiting = std::mem::take(&mut self.waiting);
-        self.connection.execute_all(&waiting).map(|_| ()).map_err(|error| failure(&error))
+        self.connection.execute_all(self.rows.requests(&waiting)).map(|_| ()).map_err(|error| failure(&error))
     }
 
     /// Carries out one statement of the transaction, behind those that wait.
     pub fn carry_out(&mut self, statement: &[u8]) -> Result<(), Error> {
         self.open();
-        self.connection.execute_all(&std::mem::take(&mut self.waiting))?;
+        let waiting = std::mem::take(&mut self.waiting);
+        self.connection.execute_all(self.rows.requests(&waiting))?;
         self.connection.execute(statement).map(|_| ())
     }
 
@@ -512,10 +533,11 @@ fn set_session(connection: &mut Connection) -> Result<(), Error> {
 }
 
 /// Makes it one that takes events with rows, where the tables of this program are there.
-pub fn begin_session(connection: &mut Connection) -> Result<(), Error> {
+pub fn begin_session(connection: &mut Connection) -> Result<RowsVariable, Error> {
     set_session(connection)?;
     connection.execute("USE teak_replicate")?;
-    connection.execute(events::introduction()).map(|_| ())
+    connection.execute(events::introduction())?;
+    RowsVariable::of(connection)
 }
 
 /// The name of the lock that says that a source is followed, as a statement has it.

@@ -11,6 +11,7 @@
 use crate::configuration::TargetPlan;
 use crate::control;
 use crate::failure::Failure;
+use crate::rows_variable::RowsVariable;
 use crate::target;
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -151,7 +152,7 @@ impl ApplyWorker {
         let (target, turns, of_source) = (target.clone(), Arc::clone(turns), source.to_string());
         let work = move || {
             let failed = match connect(&target, &of_source, number) {
-                Ok(connection) => Applying { connection, source: of_source, turns: &turns }
+                Ok((connection, rows)) => Applying { connection, rows, source: of_source, turns: &turns }
                     .work(&told, &|answer| answers.send((number, answer)).is_ok()),
                 Err(failure) => Some(failure),
             };
@@ -171,23 +172,24 @@ impl ApplyWorker {
     }
 }
 
-fn connect(target: &TargetPlan, source: &str, number: usize) -> Result<Connection, Failure> {
-    let connect = || -> Result<(Connection, bool), Error> {
+fn connect(target: &TargetPlan, source: &str, number: usize) -> Result<(Connection, RowsVariable), Failure> {
+    let connect = || -> Result<(Connection, RowsVariable, bool), Error> {
         let mut connection = target.settings.connect()?;
-        target::begin_session(&mut connection)?;
+        let rows = target::begin_session(&mut connection)?;
         // By it the next program finds the connection.
         let has_lock = target::take_free_lock(&mut connection, &target::lock_of_worker(source, number))?;
-        Ok((connection, has_lock))
+        Ok((connection, rows, has_lock))
     };
     let connected = connect();
     match connected.map_err(|error| Failure::of_target(&error, || "the beginning of a worker".into()))? {
-        (connection, true) => Ok(connection),
-        (_, false) => Err(Failure::Passing("target: what a former worker began has not ended".into())),
+        (connection, rows, true) => Ok((connection, rows)),
+        (_, _, false) => Err(Failure::Passing("target: what a former worker began has not ended".into())),
     }
 }
 
 struct Applying<'t> {
     connection: Connection,
+    rows: RowsVariable,
     source: String,
     turns: &'t Turns,
 }
@@ -256,7 +258,7 @@ impl Applying<'_> {
 
     fn transaction(&mut self, work: &Work) -> Result<(), NotYet> {
         let began = Instant::now();
-        self.connection.execute_all(&work.statements).map_err(|error| not_yet(&error))?;
+        self.connection.execute_all(self.rows.requests(&work.statements)).map_err(|error| not_yet(&error))?;
         if let Some(moving) = &work.moving {
             let patience = (began.elapsed() * TIMES).clamp(PATIENCE, LONGEST_PATIENCE);
             match self.turns.wait(moving.numbers.0, Some(patience)) {
