@@ -510,7 +510,7 @@ mod tests {
         connection.ahead.ends.push_back(4);
         assert_eq!(connection.finish().unwrap().affected_rows, 3);
         let mut head = Vec::new();
-        Request::Prepared(prepared, b"").payload(&mut head);
+        Request::Prepared(prepared, [b"", b""]).payload(&mut head);
         assert_eq!(head[1..5], [7, 0, 0, 0]);
         let refused = answering(vec![b"\xff\xb5\x05#42000Too many".to_vec()]).prepare("SET @a = ?");
         assert_eq!(refused.unwrap_err().code(), Some(1461));

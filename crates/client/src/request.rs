@@ -17,8 +17,8 @@ pub struct Prepared(u32);
 pub enum Request<'a> {
     /// A statement.
     Statement(&'a [u8]),
-    /// One that was prepared, with bytes for its parameter, which the server does not parse.
-    Prepared(Prepared, &'a [u8]),
+    /// One that was prepared, with bytes in two parts for its parameter, which the server does not parse.
+    Prepared(Prepared, [&'a [u8]; 2]),
 }
 
 impl<'a, S: AsRef<[u8]> + ?Sized> From<&'a S> for Request<'a> {
@@ -36,14 +36,15 @@ impl<'a> Request<'a> {
                 head.push(COM_QUERY);
                 statement
             }
-            Request::Prepared(Prepared(number), value) => {
+            Request::Prepared(Prepared(number), [first, value]) => {
                 head.push(COM_STMT_EXECUTE);
                 head.extend_from_slice(&number.to_le_bytes());
                 // No cursor; once; nothing is NULL; types follow: of the one value, without flags.
                 head.extend_from_slice(&[0, 1, 0, 0, 0, 0, 1, BLOB, 0]);
                 // A length of eight bytes.
                 head.push(0xfe);
-                head.extend_from_slice(&(value.len() as u64).to_le_bytes());
+                head.extend_from_slice(&((first.len() + value.len()) as u64).to_le_bytes());
+                head.extend_from_slice(first);
                 value
             }
         }
@@ -74,8 +75,8 @@ mod tests {
         let (statement, packets) = prepared(b"\x00\x05\x01\0\0\x00\x00\x01\x00\0\0\0").unwrap();
         assert_eq!((statement, packets), (Prepared(0x105), 2));
         let mut head = Vec::new();
-        assert_eq!(Request::Prepared(statement, b"abc").payload(&mut head), b"abc");
-        assert_eq!(head, b"\x17\x05\x01\0\0\0\x01\0\0\0\0\x01\xfc\0\xfe\x03\0\0\0\0\0\0\0");
+        assert_eq!(Request::Prepared(statement, [b"a", b"bc"]).payload(&mut head), b"bc");
+        assert_eq!(head, b"\x17\x05\x01\0\0\0\x01\0\0\0\0\x01\xfc\0\xfe\x03\0\0\0\0\0\0\0a");
         assert_eq!(Request::from("SELECT 1").payload(&mut head), b"SELECT 1");
         assert_eq!(head, [COM_QUERY]);
     }

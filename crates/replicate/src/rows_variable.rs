@@ -5,9 +5,10 @@
 //! BINLOG 'digits'   ->   SET @teak_rows = ?  (prepared, with the digits)   BINLOG @teak_rows, @teak_none
 //! ```
 //!
-//! Both are sent ahead, one behind the other. BINLOG takes two variables, puts them together, and makes them NULL before
-//! it does anything else; so nothing is left of what was carried out, and NULL is as good as an empty text later. What
-//! fails between the two is an error, after which the transaction is taken back, whatever the second one was given.
+//! Both are sent ahead, one behind the other. BINLOG takes two variables, puts them together, and makes them NULL
+//! before it does anything else; so nothing is left of what was carried out, and NULL is as good as an empty text
+//! later. What fails between the two is an error, after which the transaction is taken back, whatever the second one
+//! was given.
 
 use crate::events::BINLOG;
 use teak_client::{Connection, Error, Prepared, Request};
@@ -15,6 +16,9 @@ use teak_client::{Connection, Error, Prepared, Request};
 /// Shorter ones are parsed for less than another statement costs.
 const LONG: usize = 8 << 10;
 const SET: &str = "SET @teak_rows = ?";
+/// A space to the server's decoder, as it is in Latin-1, and none of ASCII: where one is found the server looks no
+/// further whether a value is ASCII only.
+const SPACE: &[u8] = b"\xa0";
 const APPLY: &[u8] = b"BINLOG @teak_rows, @teak_none";
 
 /// The variable of a session, if that has one.
@@ -41,7 +45,7 @@ impl RowsVariable {
             let digits = digits(statement).filter(|digits| digits.len() >= LONG);
             match self.set.zip(digits) {
                 Some((set, digits)) => {
-                    [Some(Request::Prepared(set, digits)), Some(Request::Statement(APPLY))]
+                    [Some(Request::Prepared(set, [SPACE, digits])), Some(Request::Statement(APPLY))]
                 }
                 None => [Some(Request::from(statement)), None],
             }
