@@ -255,7 +255,10 @@ impl<'p> Applier<'p> {
             }
             Step::Rows(rows) => self.rows(sent, rows),
             Step::EndOfRows => self.end_of_rows(),
-            Step::Savepoint(query) => self.add(query.statement.to_vec()),
+            Step::Savepoint(query) => {
+                self.target.holds_nothing();
+                self.add(query.statement.to_vec())
+            }
             Step::PassedOver { query, why, ends } => {
                 let text = String::from_utf8_lossy(&query.statement);
                 let words: Vec<&str> = text.split_whitespace().take(3).collect();
@@ -355,6 +358,8 @@ impl<'p> Applier<'p> {
             } else if self.care == Care::Each && self.prepared.is_none() {
                 self.one_by_one(sent, rows)?;
             } else {
+                let short = self.shortened(rows)?;
+                let rows = short.as_ref().unwrap_or(rows);
                 let mut full = Vec::new();
                 let taken = self.gathered.rows(header, rows, &mut |statement| full.push(statement));
                 taken.map_err(|long| self.too_long(rows, &long))?;
@@ -366,6 +371,25 @@ impl<'p> Applier<'p> {
         match rows.flags & Rows::STATEMENT_END {
             0 => Ok(()),
             _ => self.end_of_rows(),
+        }
+    }
+
+    /// Rows with no more of what they were than the key by which the target finds them, if the transaction is long and
+    /// they have more. It compares nothing else, so this changes nothing but the bytes that it reads.
+    fn shortened(&mut self, rows: &Rows<'_>) -> Result<Option<Rows<'static>>, Failure> {
+        let columns = rows.table.columns.len();
+        let is_whole = rows.change == Change::Delete || (0..columns).all(|column| rows.has_new(column));
+        let is_here = self.gathering.is_none() && self.prepared.is_none();
+        if rows.change == Change::Write || !is_whole || !is_here || rows.has_partial_json() {
+            return Ok(None);
+        }
+        let here = self.source.routes.names_of(&rows.table.database, &rows.table.name);
+        let Some(key) = self.target.key_of_rows(&here)? else { return Ok(None) };
+        let has_key = key.iter().all(|&column| column < columns && rows.has_old(column));
+        let has_more = (0..columns).any(|column| rows.has_old(column) && !key.contains(&column));
+        match has_key && has_more {
+            true => rows.with_old_columns(&key).map(Some).map_err(|error| self.stop(error.to_string())),
+            false => Ok(None),
         }
     }
 

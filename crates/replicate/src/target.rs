@@ -4,10 +4,13 @@
 //! is followed by somebody, and a server gives it up only when what the connection began has ended.
 
 mod definitions;
+mod keys;
+mod locks;
 mod prepared;
 mod workers;
 
 pub use definitions::without_counter;
+pub use locks::{lock_of, lock_of_worker, take_free_lock, take_over_lock};
 
 use crate::above::Above;
 use crate::claims::Claims;
@@ -22,6 +25,7 @@ use crate::routes::Name;
 use crate::rows_variable::RowsVariable;
 use crate::schema;
 use crate::tables;
+use locks::take_lock;
 use std::collections::{BTreeSet, HashMap};
 use teak_binlog::Table;
 use teak_client::{Completed, Connection, Error};
@@ -36,7 +40,11 @@ const SESSION: &str =
      auto_increment_increment = 1, auto_increment_offset = 1";
 /// What holds for the whole connection.
 const LIMITS: &str = "SET SESSION tx_isolation = 'READ-COMMITTED', autocommit = 1, wait_timeout = 31536000, \
-     net_write_timeout = 3600, max_statement_time = 0, binlog_annotate_row_events = 0";
+     net_write_timeout = 3600, max_statement_time = 0";
+/// The target's own log need not have each statement of rows once more, as a text. That takes BINLOG ADMIN.
+const NO_ANNOTATIONS: &str = "SET SESSION binlog_annotate_row_events = 0";
+/// What a server says to who lacks a privilege.
+const DENIED: u16 = 1227;
 /// So much waits to be sent at most, about.
 const ENOUGH: usize = 256 << 10;
 /// And so many statements, whose answers wait to be read.
@@ -47,8 +55,6 @@ const LONG: usize = 4 << 20;
 const NO_DATABASE: u16 = 1049;
 /// And of a table that is not, or whose database is not.
 const NO_TABLE: [u16; 2] = [NO_DATABASE, 1146];
-/// How long the connection of a former program may take to end.
-const LOCK_SECONDS: u32 = 5;
 /// Who follows a source looks every second what is wanted of it. Who has not for twice the limit of time of the target,
 /// and for so long, is gone, and his connection is there only since nobody has told the server.
 const GONE_SECONDS: u64 = 10;
@@ -109,6 +115,10 @@ pub struct Target<'p> {
     is_open: bool,
     /// Of its statements.
     open_bytes: usize,
+    /// Primary keys of tables that it holds.
+    held: HashMap<Name, Option<Vec<usize>>>,
+    /// The same of tables that were looked at, with their definitions.
+    keys: HashMap<Name, (Vec<u8>, Option<Vec<usize>>)>,
     /// Statements that were not sent yet.
     waiting: Vec<Vec<u8>>,
     waiting_bytes: usize,
@@ -173,6 +183,8 @@ impl<'p> Target<'p> {
             known: HashMap::new(),
             is_open: false,
             open_bytes: 0,
+            held: HashMap::new(),
+            keys: HashMap::new(),
             waiting: Vec::new(),
             waiting_bytes: 0,
         };
@@ -320,6 +332,7 @@ impl<'p> Target<'p> {
         if !self.is_open {
             self.is_open = true;
             self.open_bytes = 0;
+            self.held.clear();
             self.waiting.push(b"BEGIN".to_vec());
         }
     }
@@ -529,7 +542,11 @@ impl<'p> Target<'p> {
 /// Makes a session one that applies rows, up to [`begin_session`].
 fn set_session(connection: &mut Connection) -> Result<(), Error> {
     connection.execute(SESSION)?;
-    connection.execute(LIMITS).map(|_| ())
+    connection.execute(LIMITS)?;
+    match connection.execute(NO_ANNOTATIONS) {
+        Err(error) if error.code() == Some(DENIED) => Ok(()),
+        set => set.map(|_| ()),
+    }
 }
 
 /// Makes it one that takes events with rows, where the tables of this program are there.
@@ -538,54 +555,6 @@ pub fn begin_session(connection: &mut Connection) -> Result<RowsVariable, Error>
     connection.execute("USE teak_replicate")?;
     connection.execute(events::introduction())?;
     RowsVariable::of(connection)
-}
-
-/// The name of the lock that says that a source is followed, as a statement has it.
-pub fn lock_of(source: &str) -> String {
-    format!("'teak_replicate/{source}'")
-}
-
-/// The name of the lock that a worker of it has, counted from 0.
-pub fn lock_of_worker(source: &str, worker: usize) -> String {
-    format!("'teak_worker_{worker}/{source}'")
-}
-
-/// What a connection is at that has waited for a statement, or its data, or for somebody who takes its answer.
-const WAITS: &str = "(COMMAND = 'Sleep' OR STATE IN ('Reading from net', 'Writing to net'))";
-
-/// Takes a lock by name, if need be from a connection that holds it and has waited for somebody for so long. False:
-/// somebody else has it.
-pub fn take_lock(connection: &mut Connection, lock: &str, gone_seconds: u64) -> Result<bool, Error> {
-    if take_free_lock(connection, lock)? {
-        return Ok(true);
-    }
-    let is_gone = format!("{WAITS} AND TIME >= {gone_seconds}");
-    Ok(end_holder(connection, lock, &is_gone)? && take_free_lock(connection, lock)?)
-}
-
-/// Takes a lock by name from who has it and waits for somebody; what he carries out is waited for, for a while.
-pub fn take_over_lock(connection: &mut Connection, lock: &str) -> Result<bool, Error> {
-    end_holder(connection, lock, WAITS)?;
-    take_free_lock(connection, lock)
-}
-
-/// Takes a lock by name if nobody has it, at least soon.
-pub fn take_free_lock(connection: &mut Connection, lock: &str) -> Result<bool, Error> {
-    let taken = connection.value(format!("SELECT GET_LOCK({lock}, {LOCK_SECONDS})"))?;
-    Ok(taken.as_deref() == Some("1"))
-}
-
-/// Ends the connection that holds a lock, if it is as is said. Whether it was.
-fn end_holder(connection: &mut Connection, lock: &str, condition: &str) -> Result<bool, Error> {
-    let holder = format!(
-        "SELECT ID FROM information_schema.PROCESSLIST WHERE ID = IS_USED_LOCK({lock}) AND ({condition})"
-    );
-    let Some(holder) = connection.value(holder)? else { return Ok(false) };
-    match connection.execute(format!("KILL {holder}")) {
-        // Of another account it may not.
-        Err(Error::Server { .. }) => Ok(false),
-        killed => killed.map(|_| true),
-    }
 }
 
 /// An error of a login is final only if the server refuses it.

@@ -161,6 +161,29 @@ class Cases(FollowingCases):
         self.at(["insert into large.t (b) values (repeat('x', 60 * 1024 * 1024))"])
         check(self.agent.ended() == DAMAGE and "max_allowed_packet" in self.agent.says(), self.agent.says())
 
+    def case_long_transactions_need_no_more_than_keys(self):
+        tables = ["create table long_.p (a varchar(20), b int, c int, d text, primary key (b, a), key (c), unique u (c, b))",
+                  "create table long_.g (a int primary key, b int, c int as (b + 1) virtual, d varchar(300), key (c))",
+                  "create table long_.n (a int, b int, c int, d varchar(300), key (a))"]
+        fill = [f"insert into long_.{name} (a, b, c, d) select seq, seq % 7, seq, repeat(sha2(seq, 256), 4) from seq_1_to_6000" for name in "pn"]
+        fill.append("insert into long_.g (a, b, d) select seq, seq % 7, repeat(sha2(seq, 256), 4) from seq_1_to_6000")
+        name = self.follow()
+        self.at(["create database long_", *tables])
+        self.at([*fill, "begin", *(f"update long_.{table} set b = b + 10, d = reverse(d) where a % 3 > 0" for table in "pgn"), "savepoint s",
+                 *(f"delete from long_.{table} where a % 4 = 1" for table in "pgn"), "update long_.p set c = -c where c > 3000", "commit"], database="long_")
+        self.arrive(name, "long_")
+        check(self.target.query("select count(*), sum(c < 0) from long_.p")[0] == (4500, 2250), "rows of the target")
+        # The key is asked for anew when the table has another one.
+        self.follow(name)
+        self.at(["alter table long_.p drop primary key, add primary key (c)", "update long_.p set d = concat(d, 'x'), a = a + 1"])
+        self.arrive(name, "long_")
+        # A row that is not there is named, however late it comes.
+        gone = self.target.query("select max(c) from long_.p")[0][0]
+        self.at([f"delete from long_.p where c = {gone}"], server=self.target)
+        self.follow(name)
+        self.at(["update long_.p set d = reverse(d), b = b + 1"])
+        self.stops(SERVER, f"`long_`.`p`, key c = {gone}: target: ERROR 1032")
+
     def case_a_source_begins_where_it_is_told(self):
         self.at(["create database st", "create table st.t (a int primary key)", "insert into st.t values (1)"])
         first = self.source.query("select @@gtid_binlog_pos")[0][0]

@@ -349,10 +349,20 @@ impl Rows<'_> {
 
     /// The same without what images have of some columns, which are counted from 0 on.
     pub fn without_columns(&self, left_out: &[usize]) -> Result<Rows<'static>, Error> {
+        self.narrowed(left_out, left_out)
+    }
+
+    /// The same with no more of what rows were before the change than these columns, which are counted from 0 on.
+    pub fn with_old_columns(&self, kept: &[usize]) -> Result<Rows<'static>, Error> {
+        let left_out: Vec<usize> = (0..self.table.columns.len()).filter(|at| !kept.contains(at)).collect();
+        self.narrowed(&left_out, &[])
+    }
+
+    fn narrowed(&self, of_old: &[usize], of_new: &[usize]) -> Result<Rows<'static>, Error> {
         if self.partial_json {
             return Err(self.table_error(Problem::invalid("columns left out, beside partial JSON")));
         }
-        let narrowed = |columns: &[u8]| {
+        let narrowed = |columns: &[u8], left_out: &[usize]| {
             let mut columns = columns.to_vec();
             for &at in left_out {
                 if let Some(byte) = columns.get_mut(at / 8) {
@@ -365,10 +375,10 @@ impl Rows<'_> {
         while !each.left.is_empty() {
             let before = each.left.len();
             if self.change != Change::Write {
-                each.keep(false, left_out, &mut images)?;
+                each.keep(false, of_old, &mut images)?;
             }
             if self.change != Change::Delete {
-                each.keep(true, left_out, &mut images)?;
+                each.keep(true, of_new, &mut images)?;
             }
             if each.left.len() == before {
                 return Err(self.table_error(Problem::invalid("rows of no bytes, and bytes behind them")));
@@ -382,8 +392,8 @@ impl Rows<'_> {
             ndb: None,
             was_compressed: self.was_compressed,
             partial_json: false,
-            old_columns: narrowed(&self.old_columns),
-            new_columns: narrowed(&self.new_columns),
+            old_columns: narrowed(&self.old_columns, of_old),
+            new_columns: narrowed(&self.new_columns, of_new),
             images: Cow::Owned(images),
             place: self.place.clone(),
             limits: self.limits,
