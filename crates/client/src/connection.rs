@@ -167,21 +167,35 @@ impl Connection {
 
     /// The same, of a statement with one result, and the names of its columns.
     pub fn query_with_names(&mut self, statement: &str) -> Result<(Vec<String>, Rows), Error> {
+        self.query_at_most(statement, usize::MAX)
+    }
+
+    /// The same; more rows than so many are an error, after which the connection cannot be used.
+    pub fn query_at_most(&mut self, statement: &str, most: usize) -> Result<(Vec<String>, Rows), Error> {
         self.send(statement.as_bytes())?;
-        let (mut rows, mut payloads) = (Rows::new(), Vec::new());
-        self.receive_and(Some(Taken::All(&mut rows)), &mut |payload| {
-            payloads.push(payload.to_vec());
+        let (mut rows, mut columns, mut names) = (Rows::new(), None, Vec::new());
+        let mut take = |row: &[u8]| {
+            if rows.len() == most {
+                return Err(Error::Protocol(format!("more than {most} rows")));
+            }
+            rows.push(values(row).map(|value| Ok(value?.map(<[u8]>::to_vec))).collect::<Result<_, Error>>()?);
+            Ok(())
+        };
+        self.receive_and(Some(Taken::Each(&mut take)), &mut |payload| {
+            match columns {
+                // An error begins with what is no number.
+                None => columns = Some(Fields(payload).number().ok().flatten().unwrap_or(0)),
+                Some(count) if (names.len() as u64) < count => {
+                    let mut fields = Fields(payload);
+                    // Before it are those of the catalog, of the database, and of the table, twice.
+                    let name = (0..5).map(|_| fields.string()).last().transpose()?.flatten();
+                    names.push(String::from_utf8_lossy(name.unwrap_or_default()).into_owned());
+                }
+                Some(_) => {}
+            }
             Ok(())
         })?;
-        let columns = payloads.first().map_or(Ok(None), |first| Fields(first).number())?.unwrap_or(0);
-        let name = |payload: &Vec<u8>| {
-            let mut fields = Fields(payload);
-            // Before it are those of the catalog, of the database, and of the table, twice.
-            let name = (0..5).map(|_| fields.string()).last().transpose()?.flatten();
-            Ok(String::from_utf8_lossy(name.unwrap_or_default()).into_owned())
-        };
-        let names: Result<_, Error> = payloads.iter().skip(1).take(columns as usize).map(name).collect();
-        Ok((names?, rows))
+        Ok((names, rows))
     }
 
     /// Shows each row of the first result as it was sent, for [`values`].

@@ -2,14 +2,15 @@
 //! settings, a backup ends its pause of checkpoints.
 
 use std::fs::File;
-use std::io::{Error, Read};
+use std::io::{Error, ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
 /// The signals by which users, shells, terminals and supervisors end a program.
 const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 /// How long a read of standard input waits before it looks whether a signal came.
-const TICK_MILLISECONDS: libc::c_int = 200;
+const TICK: Duration = Duration::from_millis(200);
 
 /// The first that came; 0 if none.
 static RECEIVED: AtomicI32 = AtomicI32::new(0);
@@ -56,20 +57,29 @@ impl Input {
     pub fn open() -> std::io::Result<Input> {
         Ok(Input(std::io::stdin().as_fd().try_clone_to_owned()?.into()))
     }
+
+    /// Whether something, which may be the end, can be read within so long; a signal ends the wait.
+    pub fn wait(&self, at_most: Duration) -> std::io::Result<bool> {
+        let mut input = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let milliseconds = libc::c_int::try_from(at_most.as_millis()).unwrap_or(libc::c_int::MAX);
+        // SAFETY: there is one structure, which lives as long as the call.
+        match unsafe { libc::poll(&mut input, 1, milliseconds) } {
+            0 => Ok(false),
+            -1 if Error::last_os_error().kind() == ErrorKind::Interrupted => Ok(false),
+            -1 => Err(Error::last_os_error()),
+            _ => Ok(true),
+        }
+    }
 }
 
 impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let mut input = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         loop {
             if interrupted() {
                 return Err(Error::other("interrupted"));
             }
-            // SAFETY: there is one structure, which lives as long as the call.
-            match unsafe { libc::poll(&mut input, 1, TICK_MILLISECONDS) } {
-                // Nothing yet, or a signal came.
-                0 | -1 => {}
-                _ => return self.0.read(buffer),
+            if self.wait(TICK)? {
+                return self.0.read(buffer);
             }
         }
     }
