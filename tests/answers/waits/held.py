@@ -9,7 +9,8 @@ from kit.asking import expect, rows, wait_until
 from kit.cases import on_server
 from kit.options import parser
 from kit.server import Server
-from seen import Waiter, until_shown
+from kit.waiting import Waiter
+from seen import until_shown
 
 COLUMNS = "connection_id, table_schema, table_name, index_name, lock_mode, lock_type, lock_key, other_rows"
 

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """Who waits for whom, as an administrator sees it: information_schema.TEAK_LOCK_WAITS."""
 
-import contextlib
 import re
 import sys
 import threading
@@ -12,38 +11,11 @@ from kit.asking import expect, rows, wait_until
 from kit.cases import on_server
 from kit.options import parser
 from kit.server import Server
+from kit.waiting import Waiter
 
 COLUMNS = ("waiting_connection_id, blocking_connection_id, root_connection_id, behind_root, table_schema, table_name, index_name, lock_mode, lock_type, "
            "lock_key, kill_statement, waiting_trx_id, blocking_trx_id, root_trx_id, wait_seconds")
 INTERRUPTED = 1317
-
-
-class Waiter(threading.Thread):
-    """A session that is in a transaction, and then waits in a statement."""
-
-    def __init__(self, server, *statements, begin="begin"):
-        super().__init__()
-        self.connection, self.error = server.connect(), None
-        self.id = self.connection.thread_id()
-        for statement in (begin, *statements):
-            rows(self.connection, statement)
-
-    def waits(self, statement):
-        self.statement = statement
-        self.start()
-        return self
-
-    def run(self):
-        try:
-            rows(self.connection, self.statement)
-        except pymysql.err.MySQLError as error:
-            self.error = error.args[0]
-
-    def end(self):
-        if self.ident:
-            self.join()
-        with contextlib.suppress(pymysql.err.Error):
-            self.connection.close()
 
 
 def shown(server):

@@ -9,7 +9,8 @@ import threading
 
 import pymysql
 
-from seen import INTERRUPTED, Waiter, until_shown
+from kit.waiting import Waiter
+from seen import INTERRUPTED, until_shown
 from kit.asking import expect, rows, wait_until
 from kit.cases import on_server
 from kit.options import parser, seed

@@ -11,7 +11,7 @@ from kit.asking import expect, rows, wait_until
 from kit.cases import on_server
 from kit.options import parser
 from kit.server import Server, own_plugins
-from seen import Waiter
+from kit.waiting import Waiter
 
 TEAK = None
 DEBIAN_PLUGINS = "/usr/lib/mysql/plugin"
