@@ -95,7 +95,7 @@ soak-backup-matrix: ## 49 set-ups of a server, each backed up, restored and comp
 
 soak-hostile: ## 300,000 mutations of each file in the corpora of the decoders
 	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-core --test hostile
-	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-client -p teak-metrics -p teak-sql hostile
+	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-client -p teak-metrics -p teak-sql -p teak-top hostile
 	@TEAK_MUTATIONS=300000 tests/run metadata
 
 bench: ## sysbench, Teak against InnoDB, medians of 3 runs: about half an hour, on an idle machine

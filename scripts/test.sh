@@ -53,7 +53,7 @@ step_doc() {
         --package teak-core --package teak-rows --package teak-plugin --package teak-heap --package teak-console \
         --package teak-client --package teak-sql --package teak-binlog --package teak-load \
         --package teak-replicate --package teak-convert --package teak-metrics --package teak-exporter \
-        --package teak-report
+        --package teak-report --package teak-top
 }
 
 step_rust() { limited cargo test --workspace --profile checked; }

@@ -23,6 +23,7 @@ use teak_exporter as exporter;
 use teak_load as load;
 use teak_replicate as replicate;
 use teak_report as report;
+use teak_top as top;
 
 /// The command line of Teak, a storage engine for MariaDB
 #[derive(Parser)]
@@ -90,6 +91,9 @@ enum Command {
     /// Tell what a server's Teak tables and indexes take and save, and what to do about it: with evidence and statement
     #[command(disable_help_flag = true)]
     Report(Box<report::Arguments>),
+    /// Show a server in a terminal: rates, who waits for whom, sessions, statements; record it, and show recordings
+    #[command(disable_help_flag = true)]
+    Top(Box<top::Arguments>),
     /// Print statements that make views of who waits for whom, in a database `teak`: teak views | mariadb
     Views,
     /// Print the version
@@ -120,6 +124,7 @@ fn main() -> ExitCode {
         Command::Replicate(arguments) => replicate::run(&arguments, &mut out).map_err(Failure::Replicate),
         Command::Exporter(arguments) => exporter::run(&arguments, VERSION).map_err(Failure::Exporter),
         Command::Report(arguments) => report_on(&arguments, &mut out),
+        Command::Top(arguments) => top::run(&arguments, &mut out).map_err(Failure::Top),
         Command::Views => views(&mut out),
         Command::Version => version(&mut out),
         Command::Man { dir } => man(&dir),
@@ -148,6 +153,7 @@ enum Failure {
     Replicate(replicate::ReplicateError),
     Exporter(exporter::ExporterError),
     Report(report::ReportError),
+    Top(top::TopError),
 }
 
 impl std::fmt::Display for Failure {
@@ -168,6 +174,7 @@ impl std::fmt::Display for Failure {
             Failure::Replicate(error) => error.fmt(f),
             Failure::Exporter(error) => error.fmt(f),
             Failure::Report(error) => error.fmt(f),
+            Failure::Top(error) => error.fmt(f),
             Failure::NoEngine(dir) => write!(f, "{} is not an engine directory of Teak", dir.display()),
         }
     }

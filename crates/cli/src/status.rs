@@ -15,6 +15,7 @@ pub fn of(failure: &Failure) -> Status {
         Failure::Replicate(error) => error.status(),
         Failure::Exporter(error) => error.status(),
         Failure::Report(error) => error.status(),
+        Failure::Top(error) => error.status(),
         Failure::Backup(error) => of_backup(error),
         Failure::Output(_) => Status::InputOutput,
         Failure::Damaged(_) => Status::Damage,
