@@ -236,26 +236,33 @@ fn deadlocks(sample: &Sample) -> Table {
 }
 
 const MEMORY: &[Column] = &[
-    text("name", "NAME", Wide(24), ""),
+    text("name", "NAME", Wide(29), ""),
     number("bytes", "BYTES", Wide(10), "", Unit::Bytes),
     number("share", "SHARE", Wide(6), "", Unit::Share),
     text("meaning", "WHAT IT IS", Rest, ""),
 ];
 /// By the names of status variables.
-const PURPOSES: [(&str, &str); 15] = [
+const PURPOSES: [(&str, &str); 22] = [
     ("Teak_memory_resident", "of the process in memory, with files that it maps"),
-    ("Teak_memory_slabs", "blocks and changes"),
-    ("Teak_memory_slabs_kept", "free of them, kept for the next"),
-    ("Teak_memory_large", "allocations beyond 64 KiB"),
-    ("Teak_memory_large_kept", "freed of them, kept"),
-    ("Teak_memory_leaves", "leaves, wherever their content is"),
-    ("Teak_memory_small", "the engine's other allocations"),
-    ("Teak_memory_rest", "server, sessions, free heap of the C library"),
-    ("Teak_cache_bytes_used", "all that the engine has in memory"),
+    ("Teak_memory_rest", "of it: server, sessions, free heap of the C library"),
+    ("Teak_cache_bytes_used", "of it: what counts in the cache"),
     ("Teak_cache_bytes_budget", "teak_cache_size"),
-    ("Teak_history_bytes", "kept for old snapshots, in memory and on disk"),
-    ("Teak_lock_memory", "locks"),
-    ("Teak_memory_bytes_used", "tables in memory"),
+    ("Teak_memory_of_blocks", "blocks of leaves"),
+    ("Teak_memory_of_changes", "changes that are not in blocks yet"),
+    ("Teak_memory_of_history", "old versions for snapshots"),
+    ("Teak_memory_of_leaves", "what stands for leaves, wherever their content is"),
+    ("Teak_memory_of_values", "large values"),
+    ("Teak_memory_of_dictionaries", "dictionaries and their samples"),
+    ("Teak_memory_of_locks", "row locks"),
+    ("Teak_memory_of_transactions", "redo and gathered entries of open transactions"),
+    ("Teak_memory_of_sorting", "indexes that are being built"),
+    ("Teak_memory_of_log", "the log's buffers"),
+    ("Teak_memory_of_checkpoints", "pages that a checkpoint writes"),
+    ("Teak_memory_of_recovery", "the log that a start replays"),
+    ("Teak_memory_of_catalog", "open tables"),
+    ("Teak_memory_of_tables", "tables in memory"),
+    ("Teak_memory_of_spare", "free, and kept for the next"),
+    ("Teak_memory_of_others", "all else of the engine"),
     ("Innodb_buffer_pool_bytes_data", "InnoDB's pages"),
     ("Memory_used", "sessions and caches, as the server counts them"),
 ];

@@ -83,7 +83,8 @@ class Top:
     def process(self):
         """Its number."""
         shell = self.tmux("display-message", "-p", "#{pane_pid}").strip()
-        return int(subprocess.run(["ps", "--ppid", shell, "-o", "pid=", "-C", "teak"], check=True, capture_output=True, text=True).stdout.split()[0])
+        children = subprocess.run(["ps", "--ppid", shell, "-o", "pid=,comm="], check=True, capture_output=True, text=True).stdout
+        return next(int(pid) for pid, name in map(str.split, children.splitlines()) if name == "teak")
 
     def ended(self, status=0):
         """Waits for its end, and that the terminal is as it was."""

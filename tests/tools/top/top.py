@@ -258,7 +258,7 @@ class Cases:
         with self.top() as top:
             top.press("5")
             top.until("[5 SQL]", "SELECT")
-            top.press("/", *"where", "Enter")
+            top.press("/", *"`v`", "Enter")
             top.until("SELECT `v` FR")
         told = {row["query"].strip(): row for row in view(self.teak, self.server, "statements")}
         expect(told["SELECT `v` FROM `t` WHERE ID = ?"]["count"], 30, "how often")
@@ -379,7 +379,7 @@ class Cases:
                 top.until("Keys")
                 top.tmux("resize-window", "-x", "80", "-y", "24")
                 top.press("x")
-                top.until("[7 Memory]", "Teak_memory_slabs")
+                top.until("[7 Memory]", "Teak_memory_of_blocks")
 
     def case_the_terminal_comes_back(self):
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
