@@ -14,11 +14,13 @@ import pymysql
 
 from kills import CONFLICTS, rolled_back, start_again
 from kit.agent import SOURCE_OPTIONS, TARGET_OPTIONS, FollowingCases, beside, expect_same, run_cases
+from kit.asking import error_number
 from kit.cases import check
 from kit.options import seed
 
 SERVER = 5
 USAGE = 2
+NO_SUCH_THREAD = 1094
 KEPT, FREE = "true", "false"
 TABLES = 8
 # So many that one is touched by few of the transactions that a worker has at once.
@@ -285,7 +287,9 @@ class Cases(FollowingCases):
                 start_again(self.source, [*SOURCE_OPTIONS, "--server-id=1"])
             if what == "worker":
                 for (number,) in self.target.query("select id from information_schema.processlist where db = 'teak_replicate' order by rand() limit 1", database=None):
-                    self.target.query(f"kill {number}", database=None)
+                    # The program may have ended that one itself by now.
+                    gone = error_number(lambda connection=number: self.target.query(f"kill {connection}", database=None))
+                    check(gone in (None, NO_SUCH_THREAD), f"kill {number}: error {gone}")
             if self.agent.process is None:
                 self.agent.start()
 
