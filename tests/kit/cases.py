@@ -1,7 +1,10 @@
 """Runs the cases of a program, says how each ended, and counts."""
 
+import os
 import time
 import traceback
+
+from kit.server import Server
 
 
 class Failure(Exception):
@@ -53,6 +56,25 @@ def carry_out(cases, names=(), arguments=(), recover=None):
             recover()
     print(f"{passed} passed, {failed} failed", flush=True)
     return failed > 0
+
+
+class OnServer:
+    """Cases of the program `teak` with a server, which is new and has a database `test`."""
+
+    def __init__(self, arguments):
+        self.teak, self.directory = arguments.teak, arguments.directory
+        self.server = Server(os.path.join(self.directory, "server"), arguments.plugin_dir)
+        self.server.install()
+        self.server.start()
+        self.server.query("create database if not exists test", database=None)
+
+
+def carry_out_all(cases, names):
+    """Runs those of an object with a server, which ends with them, whichever fail; returns whether any did."""
+    try:
+        return carry_out(cases_of(cases), names, recover=lambda: None)
+    finally:
+        cases.server.kill()
 
 
 def on_server(cases, names, server, options=()):

@@ -20,7 +20,7 @@ import time
 
 from asked import Exporter, samples
 from kit.asking import error_number, expect, rows, wait_until
-from kit.cases import carry_out, cases_of
+from kit.cases import OnServer, carry_out, cases_of
 from kit.options import parser, seed
 from kit.server import Server
 from kit.web import get
@@ -33,15 +33,11 @@ SERVER_PARTS = ["engine", "replication", "server_status", "server_variables"]
 UNITS = {"BYTES": ("bytes", 1), "SECONDS": ("seconds", 1), "MILLISECONDS": ("seconds", 1000), "MICROSECONDS": ("seconds", 1_000_000), None: ("", 1)}
 
 
-class Cases:
+class Cases(OnServer):
     """On one server."""
 
     def __init__(self, arguments):
-        self.teak, self.directory = arguments.teak, arguments.directory
-        self.server = Server(os.path.join(self.directory, "server"), arguments.plugin_dir)
-        self.server.install()
-        self.server.start()
-        self.server.query("create database if not exists test", database=None)
+        super().__init__(arguments)
         self.log = os.path.join(self.directory, "exporter.log")
 
     def exporter(self, *options, **how):

@@ -15,9 +15,8 @@ import subprocess
 import sys
 
 from kit.asking import rows, wait_until
-from kit.cases import carry_out, cases_of
+from kit.cases import OnServer, carry_out_all
 from kit.options import parser, seed
-from kit.server import Server
 from kit.waiting import Waiter
 from shown import Top, options
 
@@ -27,15 +26,11 @@ READY = "of log since"
 BEGIN = b"teak top recording 1\n"
 
 
-class Cases:
+class Cases(OnServer):
     """On one server."""
 
     def __init__(self, arguments):
-        self.teak, self.directory = arguments.teak, arguments.directory
-        self.server = Server(os.path.join(self.directory, "server"), arguments.plugin_dir)
-        self.server.install()
-        self.server.start()
-        self.server.query("create database if not exists test", database=None)
+        super().__init__(arguments)
         self.file = os.path.join(self.directory, "recording")
 
     def fresh(self):
@@ -260,11 +255,7 @@ class Cases:
 
 def main():
     arguments = parser(__doc__, names="of cases; default: all").parse_args()
-    cases = Cases(arguments)
-    try:
-        return carry_out(cases_of(cases), arguments.names, recover=lambda: None)
-    finally:
-        cases.server.kill()
+    return carry_out_all(Cases(arguments), arguments.names)
 
 
 if __name__ == "__main__":

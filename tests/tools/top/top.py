@@ -16,7 +16,7 @@ import sys
 import pymysql
 
 from kit.asking import error_of, expect, rows, wait_until
-from kit.cases import carry_out, cases_of
+from kit.cases import carry_out_all
 from kit.options import parser
 from kit.server import Server, own_plugins
 from kit.waiting import Waiter
@@ -469,11 +469,7 @@ def main():
     if not shutil.which("tmux"):
         print("tmux is missing: scripts/setup.sh --test")
         return OTHER
-    cases = Cases(arguments)
-    try:
-        return carry_out(cases_of(cases), arguments.names, recover=lambda: None)
-    finally:
-        cases.server.kill()
+    return carry_out_all(Cases(arguments), arguments.names)
 
 
 if __name__ == "__main__":
