@@ -55,10 +55,30 @@ bool copy_value(Field* to, Field* from) {
     return sortcmp(&wanted, &stored, to->charset()) == 0;
 }
 
-/* The time of the statement, to which changes of versioned rows belong. */
-void put_time(Field* to) {
-    THD* const thd = to->table->in_use;
-    to->store_timestamp(thd->query_start(), thd->query_start_sec_part());
+/*
+  When what follows happens to the versioned row in the table's first record: at the time of the statement. Who applies
+  row events knows that in seconds only; what the server gives as the rest differs between events that one thread
+  applies one after the other, but not between two threads, nor before and after a restart. Versions of a row would end
+  in the same moment, or before they began: so one lasts a microsecond at least, unless it began in this statement.
+*/
+timeval moment_of(TABLE* table, const std::string& name, Session& session, teak_bytes row) {
+    THD* const thd = table->in_use;
+    const timeval now = {thd->query_start(), static_cast<suseconds_t>(thd->query_start_sec_part())};
+    if (!knows_seconds_only(thd)) return now;
+    Field* const field = table->vers_start_field();
+    ulong fraction = 0;
+    timeval start = {field->get_timestamp(field->ptr, &fraction), 0};
+    start.tv_usec = static_cast<suseconds_t>(fraction);
+    if (!session.followed.add(session.statement, name, row)) return start;
+    if (timercmp(&start, &now, <)) return now;
+    const timeval least = {0, 1};
+    timeval next;
+    timeradd(&start, &least, &next);
+    return next;
+}
+
+void put_time(Field* to, const timeval& moment) {
+    to->store_timestamp(moment.tv_sec, static_cast<ulong>(moment.tv_usec));
 }
 
 /* All columns of a table are read and written. */
@@ -234,22 +254,21 @@ bool ConstraintKeeper::is_versioned(const ForeignKey& key) const {
            });
 }
 
-/* The row in both records of the table goes, and is history from now on. */
-int ConstraintKeeper::end_row() {
+/* The row in both records of the table goes, and is history from this moment on. */
+int ConstraintKeeper::end_row(const timeval& moment) {
     TABLE* const table = open_.table;
-    put_time(table->vers_end_field());
+    put_time(table->vers_end_field(), moment);
     const int error = file_.update_row(table->record[1], table->record[0]);
     /* One with this key has ended in the same moment: as the server does then. */
     return error == HA_ERR_FOUND_DUPP_KEY ? file_.delete_row(table->record[1]) : error;
 }
 
-/* The row was what the table's second record has, until now. One that came in the same moment leaves nothing; one that
-   seems to have come later does: who applies row events knows the time in seconds only. */
-int ConstraintKeeper::put_history() {
+/* The row was what the table's second record has, until this moment. If it came in the same one, it leaves nothing. */
+int ConstraintKeeper::put_history(const timeval& moment) {
     TABLE* const table = open_.table;
     memcpy(table->record[0], table->record[1], table->s->reclength);
     Field *const start = table->vers_start_field(), *const end = table->vers_end_field();
-    put_time(end);
+    put_time(end, moment);
     if (start->cmp(start->ptr, end->ptr) == 0) return 0;
     if (table->vfield && table->update_virtual_fields(&file_, VCOL_UPDATE_FOR_READ)) return HA_ERR_INTERNAL_ERROR;
     const int error = file_.write_row(table->record[0]);
@@ -269,7 +288,11 @@ int ConstraintKeeper::follow(const ForeignKey& key, TABLE* parent, const uchar* 
     const bool goes = !after && key.on_delete == FK_OPTION_CASCADE;
     if (goes && !open_.end.exists()) return file_.delete_row(table->record[0]);
     memcpy(table->record[1], table->record[0], table->s->reclength);
-    if (goes) return end_row();
+    const bool leaves_history = goes || is_versioned(key);
+    Session& session = *use_.held.session;
+    const timeval moment =
+        leaves_history ? moment_of(table, open_.name, session, bytes_of(row.data(), row.size())) : timeval();
+    if (goes) return end_row(moment);
     const enum_fk_option rule = after ? key.on_update : key.on_delete;
     /* No value is cut, and nobody is warned. */
     const Check_level_instant_set silently(open_.thd(), CHECK_FIELD_IGNORE);
@@ -294,12 +317,17 @@ int ConstraintKeeper::follow(const ForeignKey& key, TABLE* parent, const uchar* 
         theirs->move_field_offset(-offset);
         if (!fits) return break_constraint(key, HA_ERR_ROW_IS_REFERENCED);
     }
-    const bool leaves_history = is_versioned(key);
-    if (leaves_history) put_time(table->vers_start_field());
+    if (leaves_history) put_time(table->vers_start_field(), moment);
     if (table->vfield && table->update_virtual_fields(&file_, VCOL_UPDATE_FOR_WRITE)) return HA_ERR_INTERNAL_ERROR;
     error = file_.update_row(table->record[1], table->record[0]);
     if (error == HA_ERR_RECORD_IS_THE_SAME) return 0;
-    return error || !leaves_history ? error : put_history();
+    if (error || !leaves_history) return error;
+    if (knows_seconds_only(open_.thd()) && open_.primary.changed(table->record[1], table->record[0])) {
+        std::vector<uchar> key(open_.primary.max_size());
+        const size_t size = open_.primary.encode(key.data(), table->record[0]);
+        session.followed.add(session.statement, open_.name, bytes_of(key.data(), size));
+    }
+    return put_history(moment);
 }
 
 } // namespace teak

@@ -90,8 +90,8 @@ class ConstraintKeeper {
     int follow(const ForeignKey& key, TABLE* parent, const uchar* before, const uchar* after,
                const std::vector<uchar>& row);
     bool is_versioned(const ForeignKey& key) const;
-    int end_row();
-    int put_history();
+    int end_row(const timeval& moment);
+    int put_history(const timeval& moment);
 
     ha_teak& file_;
     OpenTable& open_;

@@ -134,6 +134,8 @@ bool log_emptying(THD* thd, const TABLE_SHARE* share) {
 
 bool applies_row_events(const THD* thd) { return thd->rgi_slave || thd->rgi_fake; }
 
+bool knows_seconds_only(const THD* thd) { return applies_row_events(thd) && thd->lex->is_stmt_row_injection(); }
+
 bool has_tables_of_group(const THD* thd) {
     return thd->slave_thread || (thd->rgi_fake && thd->rgi_fake->tables_to_lock);
 }

@@ -70,6 +70,8 @@ bool log_emptying(THD* thd, const TABLE_SHARE* share);
 
 /* Whether `thd` applies row events: of a primary, or of BINLOG statements (rgi_fake, sql_binlog.cc). */
 bool applies_row_events(const THD* thd);
+/* Whether the time of what `thd` does is that of a row event, which has seconds only. */
+bool knows_seconds_only(const THD* thd);
 /* Whether row events of one group, whose tables are all open, are applied right now (slave.cc, sql_binlog.cc). */
 bool has_tables_of_group(const THD* thd);
 /* Whether `thd` applies row events of another server, and what is missing will not come any more

@@ -36,6 +36,19 @@ struct CascadeStep {
     std::vector<unsigned char> row;
 };
 
+/* Rows that cascades have changed in a statement, by their keys. */
+struct FollowedRows {
+    uint64_t statement = 0;
+    std::unordered_set<std::string> rows;
+    /* False: the statement with this number has changed it before. */
+    bool add(uint64_t number, const std::string& table, teak_bytes row) {
+        if (number != statement) rows.clear();
+        statement = number;
+        std::string name(table);
+        return rows.insert(name.append(1, '\0').append(reinterpret_cast<const char*>(row.data), row.len)).second;
+    }
+};
+
 /* A row that a restart has taken, and that was delivered to who applies a change of it (ha_teak_memory.cc). */
 struct LostRow {
     const TABLE* of = nullptr;
@@ -69,6 +82,7 @@ struct Session {
     bool overtook = false;       /* one did, in this transaction: its snapshot's entries are compared with their rows */
     teak_pause* pause = nullptr; /* teak_pause_checkpoints is ON */
     std::vector<CascadeStep> cascade; /* that is under way */
+    FollowedRows followed;            /* in the statement of row events that is being applied */
     LostRow lost_row;
     /* Which index the last duplicate was about, and of what: the server asks another partition than it came from, where
        a row was to move. */
