@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql heap-demo build profiled setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential soak-replicate bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-lock-tables bench-heap bench-online-ddl apps limits fresh mysql-root
+.PHONY: help up down sql cluster cluster-sql cluster-status cluster-kill cluster-add cluster-down heap-demo build profiled setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential soak-replicate bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-lock-tables bench-heap bench-online-ddl apps limits fresh mysql-root
 .DEFAULT_GOAL := help
 # Benchmarks share tests/kit with the tests.
 export PYTHONPATH := $(CURDIR)/tests
@@ -19,6 +19,24 @@ sql: ## open a client on the private server
 
 heap-demo: ## the private server with jemalloc, and what teak_heap finds in it: a leak by design, what a SELECT keeps
 	@scripts/heap-demo.sh
+
+cluster: ## a head with Spider and three shards with Teak in ./var/cluster, the main job's tables spread over them
+	@scripts/cluster.sh up
+
+cluster-sql: ## open a client of the cluster's head
+	@scripts/cluster.sh sql
+
+cluster-status: ## the cluster's servers, shards, rows, undecided transactions
+	@scripts/cluster.sh status
+
+cluster-kill: ## SIGKILL for a shard, and what is to be seen then: SERVER=2
+	@scripts/cluster.sh kill $(or $(SERVER),2)
+
+cluster-add: ## one more shard, to which a partition moves beside a writer
+	@scripts/cluster.sh add
+
+cluster-down: ## stop the cluster
+	@scripts/cluster.sh down
 
 setup: ## install what is missing to build and run
 	@scripts/setup.sh
@@ -43,7 +61,7 @@ format: ## put Rust and C++ sources into the form that `make test` checks
 	@cargo fmt --all
 	@clang-format -i crates/*/shim/*.cc crates/*/shim/*.h
 
-clean: down ## stop the server and remove target, build and var
+clean: down cluster-down ## stop the servers and remove target, build and var
 	rm -rf target build var
 
 soak-kill: ## 500 rounds of killing a server under load

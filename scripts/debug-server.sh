@@ -45,11 +45,11 @@ configure() {
         # Where Debian has them, so that clients, messages and system tables of the packages serve.
         -DINSTALL_LAYOUT=DEB -DCMAKE_INSTALL_PREFIX=/usr
         -DWITH_NONE=ON -DWITH_WSREP=OFF -DWITH_UNIT_TESTS=OFF -DPLUGIN_FEEDBACK=NO
-        -DPLUGIN_PERFSCHEMA=NO -DWITH_SYSTEMD=no -DWITH_MARIABACKUP=OFF
+        -DWITH_SYSTEMD=no -DWITH_MARIABACKUP=OFF
         -DWITH_SSL=system -DWITH_ZLIB=system -DWITH_PCRE=system -DWITH_LIBFMT=system
     )
     local plugin
-    for plugin in INNOBASE PARTITION SEQUENCE TYPE_INET TYPE_UUID AUTH_SOCKET BLACKHOLE ARCHIVE; do
+    for plugin in INNOBASE PARTITION SEQUENCE TYPE_INET TYPE_UUID AUTH_SOCKET BLACKHOLE ARCHIVE PERFSCHEMA; do
         options+=("-DPLUGIN_$plugin=STATIC")
     done
     if have ccache; then options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi

@@ -3,7 +3,8 @@
 #
 # usage: scripts/server.sh {start|stop|status|wait|sql}
 #
-# TEAK_PORT (3310) is the TCP port on 127.0.0.1, TEAK_VAR (./var) the directory, TEAK_CACHE_SIZE (512M) the cache.
+# TEAK_PORT (3310) is the TCP port on TEAK_ADDRESS (127.0.0.1), TEAK_VAR (./var) the directory, TEAK_CACHE_SIZE (512M)
+# the cache.
 # TEAK_MALLOC is a library whose malloc the server gets in place of the C library's (make heap-demo).
 set -euo pipefail
 # shellcheck source=scripts/lib/base.sh
@@ -50,7 +51,7 @@ start() {
     # A socket's path has to fit into 108 bytes; the server would cut it off silently.
     [ "${#SOCKET}" -lt 108 ] || die "the path $SOCKET is too long for a socket." \
         "Move the clone to a shorter path, or set TEAK_VAR to a short directory."
-    port_is_taken && die "port $PORT on 127.0.0.1 is taken by another program." \
+    port_is_taken && die "port $PORT on $ADDRESS is taken by another program." \
         "Choose another: TEAK_PORT=3311 make up"
     mkdir -p "$VAR/run" "$VAR/log" "$VAR/tmp"
     [ -d "$VAR/data" ] || install_data
@@ -61,7 +62,7 @@ start() {
     # By its full path, or the backtrace of a crash could not find the server's symbols.
     setsid env ${TEAK_MALLOC:+"LD_PRELOAD=$TEAK_MALLOC"} "$(command -v mariadbd)" --defaults-file="$CONFIG" >>"$ERROR_LOG" 2>&1 </dev/null &
     wait_until_it_answers $!
-    say "the server answers on $SOCKET and 127.0.0.1:$PORT"
+    say "the server answers on $SOCKET and $ADDRESS:$PORT"
 }
 
 stop() {
@@ -86,7 +87,7 @@ status() {
     pid=$(server_pid)
     [ -n "$pid" ] || die "no server runs in $VAR." "Start it: make up"
     server_answers || die "the server (process $pid) runs but does not answer." "See $ERROR_LOG"
-    say "the server runs (process $pid, $SOCKET, 127.0.0.1:$PORT)"
+    say "the server runs (process $pid, $SOCKET, $ADDRESS:$PORT)"
 }
 
 wait_for_server() {

@@ -13,43 +13,16 @@ set -euo pipefail
 . "$ROOT/scripts/lib/apt.sh"
 # shellcheck source=scripts/lib/server.sh
 . "$ROOT/scripts/lib/server.sh"
+# shellcheck source=scripts/job/input.sh
+. "$ROOT/scripts/job/input.sh"
 
 read -r -a engines <<<"${TEAK_ENGINES:-Teak InnoDB}"
-JOB=$ROOT/scripts/job
-INPUT=$VAR/job
 RESULT=$VAR/main-job.txt
 TIME_ZONE_TABLES='time_zone time_zone_name time_zone_transition time_zone_transition_type time_zone_leap_second'
 
 now() { date +%s.%N; }
 seconds_since() { awk -v from="$1" -v to="$(now)" 'BEGIN { printf "%.2f", to - from }'; }
 lower() { tr '[:upper:]' '[:lower:]' <<<"$1"; }
-
-# index_files KIND [APT OPTION...]: the files of one kind that apt has, Packages or Translations.
-index_files() {
-    local kind=$1
-    shift
-    # shellcheck disable=SC2016
-    apt-get "$@" indextargets --format '$(FILENAME)' "Created-By: $kind" 2>/dev/null | sort -u
-}
-
-prepare_input() {
-    local packages translations
-    mkdir -p "$INPUT"
-    mapfile -t packages < <(index_files Packages)
-    mapfile -t translations < <(index_files Translations)
-    if [ "${#packages[@]}" -eq 0 ] || [ "${#translations[@]}" -eq 0 ]; then
-        # Containers often have neither lists nor descriptions; apt_refresh dies without a network.
-        (apt_refresh) || warn "without apt's lists of descriptions, the catalogue has only short ones"
-        [ "${#packages[@]}" -gt 0 ] || mapfile -t packages < <(index_files Packages "${apt_options[@]}")
-        mapfile -t translations < <(index_files Translations "${apt_options[@]}")
-    fi
-    [ "${#packages[@]}" -gt 0 ] || die "apt has no package lists on this machine." "Run apt-get update as root."
-    /usr/bin/python3 "$JOB/catalogue.py" --packages "${packages[@]}" --translations "${translations[@]}" \
-        >"$INPUT/packages.tsv"
-    # It warns about files in that directory which are no time zones.
-    mariadb-tzinfo-to-sql /usr/share/zoneinfo >"$INPUT/time-zones.sql" 2>"$INPUT/time-zones.log" ||
-        die "mariadb-tzinfo-to-sql failed." "See $INPUT/time-zones.log; the package tzdata has to be installed."
-}
 
 load_catalogue() {
     sql -e "CREATE DATABASE $2"

@@ -3,6 +3,7 @@
 
 VAR=${TEAK_VAR:-$ROOT/var}
 PORT=${TEAK_PORT:-3310}
+ADDRESS=${TEAK_ADDRESS:-127.0.0.1}
 CONFIG=$VAR/my.cnf
 SOCKET=$VAR/run/teak.sock
 ERROR_LOG=$VAR/log/error.log
@@ -25,7 +26,7 @@ pid-file = $PID_FILE
 log-error = $ERROR_LOG
 tmpdir = $VAR/tmp
 port = $PORT
-bind-address = 127.0.0.1
+bind-address = $ADDRESS
 skip-name-resolve
 character-set-server = utf8mb4
 
@@ -73,6 +74,6 @@ server_pid() {
 
 server_answers() { mariadb-admin --defaults-file="$CONFIG" --connect-timeout=2 ping >/dev/null 2>&1; }
 
-port_is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; }
+port_is_taken() { (exec 3<>"/dev/tcp/$ADDRESS/$PORT") 2>/dev/null; }
 
 sql() { mariadb --defaults-file="$CONFIG" --batch --skip-column-names "$@"; }
