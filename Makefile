@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql cluster cluster-sql cluster-status cluster-kill cluster-add cluster-down heap-demo build profiled setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential soak-replicate bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-lock-tables bench-heap bench-online-ddl apps limits fresh mysql-root
+.PHONY: help up down sql cluster cluster-sql cluster-status cluster-kill cluster-add cluster-down heap-demo build profiled setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential soak-replicate soak-resolve bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-lock-tables bench-heap bench-online-ddl apps limits fresh mysql-root
 .DEFAULT_GOAL := help
 # Benchmarks share tests/kit with the tests.
 export PYTHONPATH := $(CURDIR)/tests
@@ -94,6 +94,9 @@ mysql-root: ## a Debian unstable with MySQL 9.7 in it, for tests that have one b
 
 soak-replicate: ## fifteen sources of `teak replicate`, 200 kills of any server and of the program: half an hour
 	@tests/run replicate sources --sources 15 --kills 200
+
+soak-resolve: ## 200 kills of a head with Spider or of its shards amid transfers, each resolved by `teak resolve`
+	@tests/run cluster resolve --rounds 200
 
 soak-plans: ## more of tests/answers/sql under each of nine settings of the optimizer and of memory, beside InnoDB
 	@TEAK_SQL_TIMEOUT=300 tests/run sql --plans

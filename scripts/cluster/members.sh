@@ -73,8 +73,8 @@ write_member_options() {
         printf 'innodb-buffer-pool-size = 16M\ninnodb-log-file-size = 16M\nloose-performance-schema = OFF\n'
         if [ "$name" = head ]; then
             printf 'server-id = 1\nplugin-dir = %s/plugins\nplugin-load-add = ha_spider\n' "$CLUSTER"
-            # Transactions over shards are prepared everywhere before they are committed anywhere; their numbers stay
-            # unique over restarts of the head; LOCK TABLES is the head's.
+            # Transactions over shards are prepared everywhere before they are committed anywhere, and named by the
+            # statement, too; LOCK TABLES is the head's.
             printf 'loose-spider-internal-xa = 1\nloose-spider-internal-xa-id-type = 1\nloose-spider-local-lock-table = 1\n'
         else
             printf 'server-id = %s\nlog-bin = binlog\nbinlog-format = ROW\nexpire-logs-days = 1\n' "$((name + 1))"

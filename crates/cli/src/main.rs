@@ -10,9 +10,11 @@ mod children;
 mod directory;
 mod inspect;
 mod priority;
+mod resolve;
 mod restore;
 mod salvage;
 mod status;
+mod url;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
@@ -94,6 +96,9 @@ enum Command {
     /// Show a server in a terminal: rates, who waits for whom, sessions, statements; record it, and show recordings
     #[command(disable_help_flag = true)]
     Top(Box<top::Arguments>),
+    /// End transactions that Spider's heads have left prepared on shards, as these have noted
+    #[command(disable_help_flag = true)]
+    Resolve(Box<resolve::Arguments>),
     /// Print statements that make views of who waits for whom, in a database `teak`: teak views | mariadb
     Views,
     /// Print the version
@@ -125,6 +130,7 @@ fn main() -> ExitCode {
         Command::Exporter(arguments) => exporter::run(&arguments, VERSION).map_err(Failure::Exporter),
         Command::Report(arguments) => report_on(&arguments, &mut out),
         Command::Top(arguments) => top::run(&arguments, &mut out).map_err(Failure::Top),
+        Command::Resolve(arguments) => resolve::run(&arguments, &mut out).map_err(Failure::Resolve),
         Command::Views => views(&mut out),
         Command::Version => version(&mut out),
         Command::Man { dir } => man(&dir),
@@ -154,6 +160,7 @@ enum Failure {
     Exporter(exporter::ExporterError),
     Report(report::ReportError),
     Top(top::TopError),
+    Resolve(resolve::ResolveError),
 }
 
 impl std::fmt::Display for Failure {
@@ -175,6 +182,7 @@ impl std::fmt::Display for Failure {
             Failure::Exporter(error) => error.fmt(f),
             Failure::Report(error) => error.fmt(f),
             Failure::Top(error) => error.fmt(f),
+            Failure::Resolve(error) => error.fmt(f),
             Failure::NoEngine(dir) => write!(f, "{} is not an engine directory of Teak", dir.display()),
         }
     }

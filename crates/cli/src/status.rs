@@ -16,6 +16,7 @@ pub fn of(failure: &Failure) -> Status {
         Failure::Exporter(error) => error.status(),
         Failure::Report(error) => error.status(),
         Failure::Top(error) => error.status(),
+        Failure::Resolve(error) => error.status(),
         Failure::Backup(error) => of_backup(error),
         Failure::Output(_) => Status::InputOutput,
         Failure::Damaged(_) => Status::Damage,

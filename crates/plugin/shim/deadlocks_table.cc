@@ -6,6 +6,7 @@
   who have the PROCESS privilege.
 */
 #include "deadlocks_table.h"
+#include "errors.h"
 #include "i_s_row.h"
 #include "lock_waits_table.h"
 #include "session.h"
@@ -77,7 +78,7 @@ int store_member(void* context, const teak_entangled* member) {
 int fill(THD* thd, TABLE_LIST* tables, Item*) {
     if (!plugin.engine) return 0;
     Asker asker = asker_of(thd, tables);
-    return teak_deadlocks_report(plugin.engine, store_member, &asker) == TEAK_OK ? 0 : 1;
+    return end_of_fill(teak_deadlocks_report(plugin.engine, store_member, &asker), thd);
 }
 
 } // namespace

@@ -124,6 +124,11 @@ int raise_error(teak_status status, THD* thd) {
     return code;
 }
 
+int end_of_fill(teak_status status, THD* thd) {
+    if (status != TEAK_OK && !thd->is_error() && !thd_killed(thd)) raise_error(status, thd);
+    return status == TEAK_OK ? 0 : 1;
+}
+
 bool own_error_text(int error, String* text) {
     if (error != kSnapshotTooOld) return false;
     char last[512];

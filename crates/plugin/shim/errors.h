@@ -31,6 +31,10 @@ int error_code(teak_status status, THD* thd);
    error. */
 int raise_error(teak_status status, THD* thd);
 
+/* What the filling of a table of information_schema ends with: the core's text is the statement's error, unless there
+   is one, or it was killed. */
+int end_of_fill(teak_status status, THD* thd);
+
 /* This thread's last error text to the server's error log. */
 void log_last_error(const char* what);
 

@@ -195,7 +195,9 @@ std::string ForeignKey::error_text(THD* thd) const {
 int load_all(THD* thd, std::vector<ForeignKey>* keys) {
     Gathering gathering{keys};
     const teak_status status = teak_all_links(plugin.engine, Gathering::take, &gathering);
-    return status == TEAK_OK && gathering.malformed ? HA_ERR_TABLE_DEF_CHANGED : error_code(status, thd);
+    if (status != TEAK_OK || !gathering.malformed) return end_of_fill(status, thd);
+    my_error(ER_GET_ERRMSG, MYF(0), HA_ERR_TABLE_DEF_CHANGED, "a foreign key of the catalog is malformed", "Teak");
+    return 1;
 }
 
 LinkList::LinkList(const std::vector<ForeignKey>& keys) {

@@ -83,7 +83,7 @@ struct ForeignKeys {
     int load(const std::string& core_name, THD* thd);
 };
 
-/* Those of all tables. Returns an HA_ERR_ code. */
+/* Those of all tables, for a table of information_schema; 1: they cannot be read, as the statement's error says. */
 int load_all(THD* thd, std::vector<ForeignKey>* keys);
 
 /* Constraints of one table as the engine takes them. */

@@ -6,6 +6,7 @@
   is for those who have the PROCESS privilege.
 */
 #include "i_s_tables.h"
+#include "errors.h"
 #include "i_s_row.h"
 #include "session.h"
 
@@ -92,7 +93,7 @@ int store_tree(void* context, const teak_tree_report* tree) {
 int fill(THD* thd, TABLE_LIST* tables, Item*) {
     if (!plugin.engine || check_global_access(thd, PROCESS_ACL, true)) return 0;
     Output output{thd, tables->table};
-    return teak_trees_report(plugin.engine, store_tree, &output) == TEAK_OK ? 0 : 1;
+    return end_of_fill(teak_trees_report(plugin.engine, store_tree, &output), thd);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
   those who have the PROCESS privilege.
 */
 #include "indexes_table.h"
+#include "errors.h"
 #include "i_s_row.h"
 #include "i_s_tables.h"
 #include "key_text.h"
@@ -64,7 +65,7 @@ int store_index(void* context, const teak_index_report* index) {
 int fill(THD* thd, TABLE_LIST* tables, Item*) {
     Asker asker = asker_of(thd, tables);
     if (!plugin.engine || !asker.sees_all) return 0;
-    return teak_indexes_report(plugin.engine, store_index, static_cast<Listing*>(&asker)) == TEAK_OK ? 0 : 1;
+    return end_of_fill(teak_indexes_report(plugin.engine, store_index, static_cast<Listing*>(&asker)), thd);
 }
 
 } // namespace

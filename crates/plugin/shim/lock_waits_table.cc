@@ -6,6 +6,7 @@
   who have the PROCESS privilege.
 */
 #include "lock_waits_table.h"
+#include "errors.h"
 #include "i_s_row.h"
 #include "i_s_tables.h"
 #include "key_text.h"
@@ -64,7 +65,7 @@ int store_wait(void* context, const teak_lock_wait* wait) {
 int fill(THD* thd, TABLE_LIST* tables, Item*) {
     if (!plugin.engine) return 0;
     Asker asker = asker_of(thd, tables);
-    return teak_lock_waits_report(plugin.engine, store_wait, &asker) == TEAK_OK ? 0 : 1;
+    return end_of_fill(teak_lock_waits_report(plugin.engine, store_wait, &asker), thd);
 }
 
 } // namespace

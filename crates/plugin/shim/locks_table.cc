@@ -7,6 +7,7 @@
   who have the PROCESS privilege.
 */
 #include "locks_table.h"
+#include "errors.h"
 #include "i_s_row.h"
 #include "key_text.h"
 #include "lock_waits_table.h"
@@ -97,7 +98,7 @@ int fill(THD* thd, TABLE_LIST* tables, Item* condition) {
     if (!plugin.engine) return 0;
     Look look{asker_of(thd, tables), wanted_rows(tables, condition)};
     if (!look.most) return 0;
-    return teak_locks_report(plugin.engine, store_lock, &look) == TEAK_OK ? 0 : 1;
+    return end_of_fill(teak_locks_report(plugin.engine, store_lock, &look), thd);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
   those who have the PROCESS privilege.
 */
 #include "trx_table.h"
+#include "errors.h"
 #include "i_s_row.h"
 #include "session.h"
 
@@ -108,7 +109,7 @@ int store_transaction(void* context, const teak_transaction* trx) {
 int fill(THD* thd, TABLE_LIST* tables, Item*) {
     if (!plugin.engine) return 0;
     Look look{asker_of(thd, tables), microsecond_interval_timer(), static_cast<my_time_t>(my_time(0))};
-    return teak_transactions_report(plugin.engine, store_transaction, &look) == TEAK_OK ? 0 : 1;
+    return end_of_fill(teak_transactions_report(plugin.engine, store_transaction, &look), thd);
 }
 
 template <size_t n> size_t copy_name(const char* from, uint8_t (&to)[n]) {

@@ -30,8 +30,6 @@ TOLD = {
 }
 OTHERS = ("show engine teak status", "show global status like 'teak%'", "show full processlist", "show table status from test",
           "select * from performance_schema.threads where name like '%teak%'", "select * from performance_schema.file_instances where event_name like '%teak%'")
-# 1939: while the server read the definition of a table of performance_schema, which it does at the first use, and after FLUSH TABLES.
-KILLED = (*LOST, 1317, 1969, 1927, 1939)
 DEFINITIONS = ("alter table t add key more (v, u)", "alter table t drop key more", "create table other like t", "alter table other rename to another", "drop table another",
                "insert into other select * from t", "optimize table t",
                "alter table t add column extra int default 5", "alter table t drop column extra", "analyze table t", "flush tables")
@@ -43,27 +41,30 @@ class Readers:
 
     def __init__(self, server, count, source):
         self.server, self.random, self.stopping, self.latch = server, source, False, threading.Lock()
-        self.ids, self.reads, self.kills = {}, 0, 0
+        self.ids, self.asked, self.struck, self.reads, self.kills = {}, {}, [0] * count, 0, 0
         self.tasks = [Task(self.read, n) for n in range(count)] + [Task(self.kill)]
 
     def read(self, n):
-        session = None
+        session, begun = None, (0, 0)
         while not self.stopping:
             try:
+                begun = (begun[1], self.struck[n])
                 if session is None:
                     session = self.server.connect(autocommit=True)
                     self.ids[n] = session.thread_id()
-                self.look(session)
+                self.look(session, n)
                 self.reads += 1
             except pymysql.err.MySQLError as error:
-                if error.args[0] not in KILLED:
-                    raise
+                # The server may tell of a kill as of what it could not do then: discover a table, open a directory.
+                # One may hit the statement behind that at which it was aimed; an odd number is one on its way.
+                if self.struck[n] == begun[0] and self.struck[n] % 2 == 0:
+                    raise AssertionError(f"{self.asked.get(n)}: {error!r}") from error
                 if error.args[0] in LOST:
                     session = None
 
-    def look(self, session):
+    def look(self, session, n):
         with self.latch:
-            name = self.random.choice([*TOLD, *OTHERS])
+            name = self.asked[n] = self.random.choice([*TOLD, *OTHERS])
         if name in OTHERS:
             rows(session, name)
             return
@@ -74,8 +75,11 @@ class Readers:
         while not self.stopping:
             time.sleep(0.02)
             with self.latch:
-                victim, how = self.random.choice(list(self.ids.values()) or [0]), self.random.choice(("query", "query", "query", "connection"))
+                n, victim = self.random.choice(list(self.ids.items()) or [(0, 0)])
+                how = self.random.choice(("query", "query", "query", "connection"))
+            self.struck[n] += 1
             self.kills += error_of(self.server.query, f"kill {how} {victim}") is None
+            self.struck[n] += 1
 
     def stop(self):
         self.stopping = True
@@ -109,7 +113,8 @@ def main():
         try:
             definitions, end = 0, time.monotonic() + arguments.seconds
             while time.monotonic() < end and not any(task.failure for task in (*writers.tasks, *readers.tasks)):
-                definitions += error_of(server.query, source.choice(DEFINITIONS)) is None
+                # On a slow server OPTIMIZE TABLE finds no moment between the checkpoints that such writers need.
+                definitions += error_of(server.query, f"set statement max_statement_time = 10 for {source.choice(DEFINITIONS)}") is None
         finally:
             readers.stopping = writers.stopping = True
         readers.stop()

@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), BinlogError
     let mut printer = Printer::new(&mut out, form);
     let read = match &arguments.source {
         Some(url) => {
-            let settings = source::settings(url, &arguments.client)?;
+            let settings = crate::url::settings("--source", url, &arguments.client)?;
             let beginning = start.map_or(Beginning::Oldest, |start| start.beginning());
             let asked = Asked { beginning, follow: arguments.follow, server_id: arguments.server_id };
             source::show(&settings, &asked, &mut printer)
