@@ -8,6 +8,7 @@
 //! | [`tokens`] | the words of a statement |
 //! | [`statement`] | what a statement is about |
 //! | [`rows`], [`cut`] | the rows of an INSERT counted and looked through; one that is too long cut into several |
+//! | [`mysql`] | definitions of MySQL as MariaDB takes them |
 //! | [`quoting`] | names and strings as statements have them |
 //! | [`columns`] | columns as information_schema has them, and statements over all of a table's |
 
@@ -19,6 +20,7 @@ pub mod columns;
 pub mod cut;
 #[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
+pub mod mysql;
 pub mod quoting;
 pub mod rows;
 mod scan;
