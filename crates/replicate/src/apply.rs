@@ -1,11 +1,12 @@
 //! Applies the steps of a log in the target: transactions with their rows, statements that change definitions.
-//! `definitions.rs` has these, `apart.rs` what workers do, `copied.rs` what that has to do with tables that are being
-//! copied, `conflicts.rs` what becomes of rows that do not fit.
+//! `definitions.rs` has these, `of_mysql.rs` what they are in MariaDB, `apart.rs` what workers do, `copied.rs` what
+//! has to do with tables that are being copied, `conflicts.rs` what becomes of rows that do not fit.
 
 mod apart;
 mod conflicts;
 mod copied;
 mod definitions;
+mod of_mysql;
 mod routed;
 
 use crate::configuration::{SourcePlan, TargetPlan};
@@ -94,6 +95,8 @@ pub struct Applier<'p> {
     since_conflict: u64,
     /// Tables of which not all rows are there.
     copying: Copying,
+    /// REFERENCES behind a column makes a foreign key at the source.
+    has_inline_references: bool,
     /// All before it in the log was applied.
     place: Option<LogPlace>,
     /// The end of the last transaction.
@@ -136,6 +139,7 @@ impl<'p> Applier<'p> {
             conflicts: 0,
             since_conflict: 0,
             copying,
+            has_inline_references: false,
             place: None,
             ended: None,
         }
@@ -209,7 +213,8 @@ impl<'p> Applier<'p> {
     }
 
     fn event(&mut self, sent: &Received<'_, '_>) -> Result<(), Failure> {
-        if matches!(sent.event.body, Body::FormatDescription(_)) {
+        if let Body::FormatDescription(format) = &sent.event.body {
+            self.has_inline_references = of_mysql::has_inline_references(format);
             // No transaction goes on in the next file.
             self.has_no_end()?;
         }

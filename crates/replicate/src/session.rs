@@ -1,12 +1,13 @@
 //! The session of a statement of the log: what a server has to be set to, so that it means the same.
 
 use teak_binlog::{Family, Header, Query};
+use teak_sql::mysql;
 use teak_sql::quoting::literal;
 
 const NO_ENGINE_SUBSTITUTION: u64 = 1 << 30;
 /// Bits above these are not the same in both families.
 const MODES_OF_BOTH: u64 = u32::MAX as u64;
-/// The first of MySQL's collations that MariaDB has not, and what takes the place of them.
+/// The first of MySQL's collations that MariaDB has not, and one of the same character set that both have.
 const UTF8MB4_0900: u16 = 255;
 const UTF8MB4_GENERAL: u16 = 45;
 const NO_FOREIGN_KEY_CHECKS: u32 = 0x400_0000;
@@ -33,15 +34,16 @@ pub fn of(header: &Header, query: &Query<'_>, family: Family, has_engine: bool) 
             set += &format!(", {name} = {value}");
         }
     }
-    let known = |collation: u16| match family {
-        Family::MySql if collation >= UTF8MB4_0900 => UTF8MB4_GENERAL,
-        _ => collation,
-    };
-    if let Some(collations) = session.collations {
-        let names = ["character_set_client", "collation_connection", "collation_server"];
-        for (name, collation) in names.iter().zip(collations) {
-            set += &format!(", {name} = {}", known(collation));
+    if let Some([client, connection, server]) = session.collations {
+        let is_other = family == Family::MySql && client >= UTF8MB4_0900;
+        set += &format!(", character_set_client = {}", if is_other { UTF8MB4_GENERAL } else { client });
+        for (name, collation) in [("collation_connection", connection), ("collation_server", server)] {
+            let nearest = mysql::nearest_of_number(collation).filter(|_| family == Family::MySql);
+            set += &format!(", {name} = {}", nearest.unwrap_or_else(|| collation.to_string()));
         }
+    }
+    if let Some(explicit) = session.explicit_timestamp_defaults {
+        set += &format!(", explicit_defaults_for_timestamp = {}", u8::from(explicit));
     }
     if let Some(zone) = session.time_zone {
         set += &format!(", time_zone = {}", literal(zone));
@@ -86,8 +88,8 @@ mod tests {
         assert_eq!(
             of(&header, &query, Family::MySql, true),
             format!(
-                "SET SESSION timestamp = 17.000005, sql_mode = 4, {both}, collation_connection = 45, \
-                 collation_server = 8, time_zone = _utf8mb4 x'2b30323a3030'"
+                "SET SESSION timestamp = 17.000005, sql_mode = 4, {both}, collation_connection = \
+                 utf8mb4_uca1400_nopad_ai_ci, collation_server = 8, time_zone = _utf8mb4 x'2b30323a3030'"
             )
         );
         let mariadb = of(&header, &query, Family::MariaDb, false);

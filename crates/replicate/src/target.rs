@@ -6,6 +6,7 @@
 mod definitions;
 mod keys;
 mod locks;
+mod of_mysql;
 mod prepared;
 mod workers;
 
@@ -37,7 +38,7 @@ const SESSION: &str =
     "SET SESSION sql_mode = '', time_zone = '+00:00', timestamp = DEFAULT, foreign_key_checks = 1, \
      unique_checks = 1, sql_auto_is_null = 0, lc_time_names = 0, character_set_client = utf8mb4, \
      character_set_results = utf8mb4, collation_connection = utf8mb4_general_ci, collation_server = DEFAULT, \
-     auto_increment_increment = 1, auto_increment_offset = 1";
+     auto_increment_increment = 1, auto_increment_offset = 1, explicit_defaults_for_timestamp = DEFAULT";
 /// What holds for the whole connection.
 const LIMITS: &str = "SET SESSION tx_isolation = 'READ-COMMITTED', autocommit = 1, wait_timeout = 31536000, \
      net_write_timeout = 3600, max_statement_time = 0";
@@ -484,7 +485,8 @@ impl<'p> Target<'p> {
         Ok(fit)
     }
 
-    /// How many columns a table has: as it shows them, and with those that the server hides.
+    /// How many columns a table has: as it shows them, with those that the server hides, and without those that stand
+    /// for expressions in keys.
     fn must_have_transactions(&mut self, database: &str, table: &str) -> Result<Vec<usize>, Failure> {
         let (schema, name) = (literal(database.as_bytes()), literal(table.as_bytes()));
         let of_table = format!("TABLE_SCHEMA = {schema} AND TABLE_NAME = {name}");
@@ -493,9 +495,11 @@ impl<'p> Target<'p> {
                 (SELECT COUNT(*) FROM information_schema.COLUMNS WHERE {of_table}),
                 (SELECT COUNT(*) FROM information_schema.COLUMNS WHERE {of_table} AND GENERATION_EXPRESSION = 'ROW START'),
                 (SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS WHERE {of_table} AND NON_UNIQUE = 0
-                    AND INDEX_TYPE = 'HASH')
+                    AND INDEX_TYPE = 'HASH'),
+                (SELECT COUNT(*) FROM information_schema.COLUMNS WHERE {of_table} AND {})
             FROM information_schema.TABLES t LEFT JOIN information_schema.ENGINES e ON e.ENGINE = t.ENGINE
-            WHERE {of_table}"
+            WHERE {of_table}",
+            of_mysql::is_of_function()
         );
         let shown = format!("`{database}`.`{table}`");
         let of_target = |error: Error| Failure::of_target(&error, || format!("columns of {shown}"));
@@ -530,7 +534,9 @@ impl<'p> Target<'p> {
         }
         let (columns, hidden_keys) = (number(3), number(5));
         let hidden_times = if text[2] == "SYSTEM VERSIONED" && number(4) == 0 { 2 } else { 0 };
-        Ok(vec![columns, columns + hidden_keys + hidden_times])
+        // A source that is no MySQL has columns of its own for expressions in keys.
+        let of_functions = number(6);
+        Ok(vec![columns, columns + hidden_keys + hidden_times, columns - of_functions.min(columns)])
     }
 
     /// Whether tables are made with an engine of the configuration.

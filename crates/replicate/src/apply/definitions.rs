@@ -5,7 +5,6 @@ use crate::copying;
 use crate::failure::Failure;
 use crate::session;
 use crate::statement::{Definition, Repeat};
-use crate::steps;
 use crate::target::Intent;
 use teak_binlog::{Event, Query};
 use teak_client::Error;
@@ -41,9 +40,9 @@ impl Applier<'_> {
                 self.stop("a statement that changes definitions behind rows of its transaction".into())
             );
         }
-        let dialect = steps::dialect_of(query);
-        let text = self.source.rewritten(&query.statement, definition, dialect, query.database);
-        let text = text.map_err(|why| self.stop(why))?;
+        // One that was carried out has made the table another one, for which the text would not be what it was.
+        let is_noted = self.target.intent().is_some_and(|intent| intent.gtid == gtid);
+        let text = if is_noted { None } else { Some(self.text_for_target(event, query, definition)?) };
         let copied = self.copies_before(query, definition)?;
         if copied.is_empty() {
             self.defined = self.named_tables(query, definition);
@@ -75,6 +74,10 @@ impl Applier<'_> {
                 self.target.note(Intent { gtid, before }, &query.statement)?;
                 Attempt::First
             }
+        };
+        let text = match text {
+            Some(text) => text,
+            None => self.text_for_target(event, query, definition)?,
         };
         self.carry_out(event, query, definition, &text, attempt)?;
         self.copies_after(&copied)
