@@ -15,7 +15,10 @@ mod counting;
 #[path = "../../core/tests/hostile/mutate.rs"]
 mod mutate;
 
-use super::{Body, Change, Decoder, Error, Event, Framer, Limits, Place, Positions, Rows, Value};
+use super::{
+    Body, Change, Column, ColumnType, Conversion, Decoder, Error, Event, Framer, Limits, Place, Positions,
+    Rows, Value,
+};
 
 /// Far below those of a server, so that what they bound is small in tests, too.
 const LIMITS: Limits = Limits { event_bytes: 1 << 20, tables: 256 };
@@ -119,6 +122,7 @@ fn look_at_rows(rows: &Rows<'_>, out: &mut String) -> Result<(), Error> {
 
 /// Rows written anew, without some columns and with one more, are those that came but for these.
 fn look_at_others(rows: &Rows<'_>) -> Result<(), Error> {
+    look_at_converted(rows)?;
     let columns = rows.table.columns.len();
     if rows.has_partial_json() {
         return Ok(());
@@ -163,6 +167,44 @@ fn look_at_others(rows: &Rows<'_>) -> Result<(), Error> {
         }
     }
     assert!(others.next().is_none(), "more rows with a column more");
+    Ok(())
+}
+
+/// Rows for a server without MySQL's own types are as many, and the same but for values of these.
+fn look_at_converted(rows: &Rows<'_>) -> Result<(), Error> {
+    let of = |(at, column): (usize, &Column)| match column.kind {
+        ColumnType::Json { .. } => Some((at, Conversion::Text)),
+        ColumnType::Vector { .. } => Some((at, Conversion::Blob(3))),
+        _ => None,
+    };
+    let conversions: Vec<_> = rows.table.columns.iter().enumerate().filter_map(of).collect();
+    let converted = rows.converted(&conversions, &mut |_, _| Some("{\"a\": [1, {\"b\": 2}]}".into()));
+    // A change may be of another document than that.
+    let converted = match converted {
+        Err(_) if rows.has_partial_json() => return Ok(()),
+        converted => converted?,
+    };
+    assert!(!converted.has_partial_json());
+    let mut others = converted.iter();
+    for row in rows {
+        let (row, other) = (row?, others.next().transpose()?);
+        let Some(other) = other else { panic!("fewer rows with other types") };
+        for (image, other) in [(row.old, other.old), (row.new, other.new)] {
+            let both = image.iter().zip(&other).flat_map(|(image, other)| image.0.iter().zip(&other.0));
+            for (at, (value, other)) in both.enumerate() {
+                let is_converted = conversions.iter().any(|(place, _)| *place == at);
+                match (value, other) {
+                    (Some(Value::Json(document)), Some(Value::Bytes(text))) => {
+                        assert_eq!(document.text().ok().as_deref().map(str::as_bytes), Some(&text[..]));
+                    }
+                    (Some(Value::Null) | None, other) => assert_eq!(value, other),
+                    (Some(_), Some(Value::Bytes(_))) if is_converted => (),
+                    (value, other) => assert_eq!(format!("{value:?}"), format!("{other:?}"), "column {at}"),
+                }
+            }
+        }
+    }
+    assert!(others.next().is_none(), "more rows with other types");
     Ok(())
 }
 

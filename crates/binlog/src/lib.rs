@@ -66,6 +66,7 @@ pub use charset::{character_set, to_utf8};
 pub use decoder::Decoder;
 pub use error::{Error, Place, Problem};
 pub use events::control::{Heartbeat, Incident, LargeTransaction, Rotate};
+pub use events::converted::{Conversion, Known};
 pub use events::mariadb::{MariaDbGtid, MariaDbGtidList, MariaDbTransaction, RowsPart, StartEncryption};
 pub use events::mysql::{GtidIntervals, GtidSet, MySqlGtid, MySqlTransaction, Uuid};
 pub use events::payload::{Compression, PayloadEvents, TransactionPayload};
@@ -81,5 +82,6 @@ pub use limits::Limits;
 pub use position::{LogPosition, Positions};
 pub use table::{Column, ColumnType, KeyColumn, Table};
 pub use values::{
-    floats, Date, DateTime, Decimal, Integer, Json, JsonChange, JsonOperation, Time, Timestamp, Value,
+    changed as changed_document, floats, Date, DateTime, Decimal, Integer, Json, JsonChange, JsonOperation,
+    Time, Timestamp, Value,
 };

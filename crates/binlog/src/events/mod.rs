@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `query.rs` | statements and their sessions |
 //! | `statement.rs` | what comes before a statement and belongs to it |
-//! | `rows.rs` | rows |
+//! | `rows.rs`, `converted.rs` | rows; those with MySQL's own types for a server that has not these |
 //! | `mariadb.rs` | GTIDs of MariaDB, encryption, parts of events |
 //! | `mysql.rs` | GTIDs of MySQL |
 //! | `serialized.rs` | MySQL's serialization library |
@@ -13,6 +13,7 @@
 //! | `control.rs` | the log itself |
 
 pub(crate) mod control;
+pub(crate) mod converted;
 pub(crate) mod mariadb;
 pub(crate) mod mysql;
 pub(crate) mod payload;

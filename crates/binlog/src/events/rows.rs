@@ -83,12 +83,12 @@ pub struct Rows<'a> {
     pub ndb: Option<Cow<'a, [u8]>>,
     /// Whether the log has them compressed.
     pub was_compressed: bool,
-    partial_json: bool,
-    old_columns: Cow<'a, [u8]>,
-    new_columns: Cow<'a, [u8]>,
-    images: Cow<'a, [u8]>,
-    place: Place,
-    limits: Limits,
+    pub(super) partial_json: bool,
+    pub(super) old_columns: Cow<'a, [u8]>,
+    pub(super) new_columns: Cow<'a, [u8]>,
+    pub(super) images: Cow<'a, [u8]>,
+    pub(super) place: Place,
+    pub(super) limits: Limits,
 }
 
 impl<'a> Rows<'a> {
@@ -154,7 +154,7 @@ impl<'a> Rows<'a> {
         self.table_error(problem).with_column(self.table.column_name(column))
     }
 
-    fn table_error(&self, problem: Problem) -> Error {
+    pub(super) fn table_error(&self, problem: Problem) -> Error {
         Error::new(self.place.clone(), problem).with_table(self.table.quoted_name())
     }
 
@@ -422,8 +422,8 @@ impl Rows<'_> {
 /// The rows of an event. After an error there are no more.
 #[derive(Debug)]
 pub struct RowIterator<'r> {
-    rows: &'r Rows<'r>,
-    left: Bytes<'r>,
+    pub(super) rows: &'r Rows<'r>,
+    pub(super) left: Bytes<'r>,
     between: &'r [u8],
     /// How many columns images before and after the change have.
     old: usize,
@@ -472,12 +472,17 @@ impl<'r> RowIterator<'r> {
         Ok(Row { old, new })
     }
 
+    /// Which columns images after the change have, or before it, and how many.
+    pub(super) fn columns(&self, is_new: bool) -> (Bitmap<'r>, usize) {
+        match is_new {
+            true => (Bitmap(&self.rows.new_columns), self.new),
+            false => (Bitmap(&self.rows.old_columns), self.old),
+        }
+    }
+
     fn image(&mut self, is_new: bool) -> Result<Image<'r>, Error> {
         let rows = self.rows;
-        let (columns, present) = match is_new {
-            true => (Bitmap(&rows.new_columns), self.new),
-            false => (Bitmap(&rows.old_columns), self.old),
-        };
+        let (columns, present) = self.columns(is_new);
         let partial =
             if is_new && rows.partial_json { self.partial_columns() } else { Ok(Bitmap::default()) };
         let partial = partial.map_err(|problem| rows.table_error(problem))?;
@@ -511,10 +516,7 @@ impl<'r> RowIterator<'r> {
     /// Appends the next image without some columns.
     fn keep(&mut self, is_new: bool, left_out: &[usize], images: &mut Vec<u8>) -> Result<(), Error> {
         let rows = self.rows;
-        let (columns, present) = match is_new {
-            true => (Bitmap(&rows.new_columns), self.new),
-            false => (Bitmap(&rows.old_columns), self.old),
-        };
+        let (columns, present) = self.columns(is_new);
         let nulls = self.left.take(bytes_of_bits(present), "the NULLs of a row").map(Bitmap);
         let nulls = nulls.map_err(|problem| rows.table_error(problem))?;
         let (mut kept_nulls, mut kept_values, mut kept) = (Vec::new(), Vec::new(), 0);
@@ -540,7 +542,7 @@ impl<'r> RowIterator<'r> {
     }
 
     /// Which of the table's JSON columns have only what changed.
-    fn partial_columns(&mut self) -> Result<Bitmap<'r>, Problem> {
+    pub(super) fn partial_columns(&mut self) -> Result<Bitmap<'r>, Problem> {
         let what = "what is told of a row";
         match self.left.packed(what)? {
             0 => Ok(Bitmap::default()),

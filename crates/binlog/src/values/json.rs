@@ -15,7 +15,7 @@ use crate::bytes::Bytes;
 use crate::error::Problem;
 
 /// As deep as MySQL lets a document be.
-const DEEPEST: usize = 100;
+pub(super) const DEEPEST: usize = 100;
 
 /// A document of a JSON column, as the log has it. That it is a whole one is not looked at before it is turned to text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

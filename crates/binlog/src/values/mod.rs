@@ -6,16 +6,18 @@
 //! | `temporal.rs` | dates and times |
 //! | `json.rs` | MySQL's binary JSON |
 //! | `json_text.rs` | the text of JSON |
-//! | `json_diff.rs` | changed parts of JSON documents |
+//! | `json_diff.rs`, `json_change.rs` | changed parts of JSON documents; documents with these |
 
 mod decimal;
 mod json;
+mod json_change;
 mod json_diff;
 mod json_text;
 mod temporal;
 
 pub use decimal::Decimal;
 pub use json::Json;
+pub use json_change::changed;
 pub use json_diff::{JsonChange, JsonOperation};
 pub use temporal::{Date, DateTime, Time, Timestamp};
 
