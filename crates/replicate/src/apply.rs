@@ -6,13 +6,14 @@ mod apart;
 mod conflicts;
 mod copied;
 mod definitions;
+mod documents;
 mod of_mysql;
 mod routed;
 
 use crate::configuration::{SourcePlan, TargetPlan};
 use crate::copying::{Copying, Part, TableName};
 use crate::crew::{Crew, JOINED};
-use crate::events::{Gathered, MapColumns, TooLong};
+use crate::events::{Gathered, TooLong};
 use crate::failure::Failure;
 use crate::position::{Gtid, Position};
 use crate::progress::Progress;
@@ -250,7 +251,7 @@ impl<'p> Applier<'p> {
                     let part = routes.part(&table.database, &table.name);
                     let fit = self.target.must_fit(table, &here, part, self.source);
                     let fit = fit.map_err(|failure| self.named(failure))?;
-                    self.gathered.table(&sent.event.header, sent.body, (&here.0, &here.1), fit.columns);
+                    self.gathered.table(&sent.event.header, sent.body, (&here.0, &here.1), &fit.columns);
                     match fit == Fit::default() {
                         true => self.fits.remove(&table.id),
                         false => self.fits.insert(table.id, fit),
@@ -332,11 +333,15 @@ impl<'p> Applier<'p> {
     fn rows(&mut self, sent: &Received<'_, '_>, rows: &Rows<'_>) -> Result<(), Failure> {
         let header = &sent.event.header;
         let (routes, table) = (&self.source.routes, &rows.table);
-        let fit = self.fits.get(&table.id);
-        let added = routes.part(&table.database, &table.name).zip(fit.and_then(|fit| match fit.columns {
-            MapColumns::OneMore(bytes) => Some(bytes),
-            MapColumns::AsTheyAre | MapColumns::WithoutNames => None,
-        }));
+        let is_followed = routes.follows_table(table.database.as_bytes(), table.name.as_bytes());
+        let is_left_out = self.source.exclusions.leaves_out(&table.database, &table.name, rows.change.into());
+        let fit = self.fits.get(&table.id).filter(|_| is_followed && !is_left_out).cloned();
+        let own_types = fit.as_ref().filter(|fit| !fit.columns.conversions.is_empty());
+        let converted = own_types.map(|fit| self.converted(rows, fit)).transpose()?;
+        let rows = converted.as_ref().unwrap_or(rows);
+        let fit = fit.as_ref();
+        let added = fit.and_then(|fit| fit.columns.one_more);
+        let added = routes.part(&table.database, &table.name).zip(added);
         let widened = added.map(|(part, bytes)| rows.with_column(bytes, part.value.as_bytes()));
         let widened = widened.transpose().map_err(|error| self.stop(error.to_string()))?;
         let rows = widened.as_ref().unwrap_or(rows);
@@ -344,9 +349,7 @@ impl<'p> Applier<'p> {
         let narrowed = left_out.map(|left_out| rows.without_columns(left_out));
         let narrowed = narrowed.transpose().map_err(|error| self.stop(error.to_string()))?;
         let rows = narrowed.as_ref().unwrap_or(rows);
-        let is_followed = routes.follows_table(table.database.as_bytes(), table.name.as_bytes());
-        if is_followed && !self.source.exclusions.leaves_out(&table.database, &table.name, rows.change.into())
-        {
+        if is_followed && !is_left_out {
             if self.gathering.is_some() {
                 self.touch(&routes.names_of(&table.database, &table.name), rows)?;
             }

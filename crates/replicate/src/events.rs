@@ -126,7 +126,7 @@ impl Gathered {
         header: &Header,
         body: &[u8],
         (database, table): (&str, &str),
-        columns: MapColumns,
+        columns: &MapColumns,
     ) {
         let (fixed, named) = body.split_at(body.len().min(FIXED_BYTES));
         // Each name has a length before it, and a zero behind it. Names have at most 64 characters.

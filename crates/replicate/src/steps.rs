@@ -109,10 +109,7 @@ impl Steps {
             }
             Body::Rows(rows) | Body::RowsPart(_, Some(rows)) => {
                 self.within("rows")?;
-                match rows.has_partial_json() {
-                    true => Err(Refusal::NotBuilt("a change of parts of JSON documents of MySQL")),
-                    false => Ok(Step::Rows(rows)),
-                }
+                Ok(Step::Rows(rows))
             }
             Body::EndOfRows => Ok(Step::EndOfRows),
             Body::XaPrepare(prepare) if prepare.one_phase => Err(Refusal::NotBuilt(
@@ -265,12 +262,10 @@ pub fn dialect_of(query: &Query<'_>) -> Dialect {
     statement::dialect(query.session.sql_mode.unwrap_or(0), client)
 }
 
-/// Values that mean something else to MariaDB, or nothing.
+/// Values that cannot be told.
 fn refuse_columns(table: &Table) -> Result<(), Refusal> {
     for column in &table.columns {
         return Err(Refusal::NotBuilt(match column.kind {
-            ColumnType::Json { .. } => "rows with MySQL's JSON",
-            ColumnType::Vector { .. } => "rows with MySQL's VECTOR",
             ColumnType::TypedArray => "rows of a table with MySQL's index on the elements of a JSON array",
             ColumnType::OldDecimal => "rows with DECIMAL of MySQL 4",
             _ => continue,

@@ -90,7 +90,8 @@ fn described(
     for mut row in columns {
         let rest = row.split_off(2);
         if let Some(table) = tables.get_mut(&pair(row)) {
-            table.columns.push(Column::read(rest, is_mariadb));
+            let column = Column::read(rest, is_mariadb);
+            table.columns.push(if is_mariadb { column } else { column.in_mariadb() });
         }
     }
     // Of a key with a column that is not whole, or with an expression, no column is taken.

@@ -456,11 +456,12 @@ impl<'p> Target<'p> {
         let columns = self.must_have_transactions(&here.0, &here.1)?;
         let theirs = table.columns.len();
         let names = plan.renamed_columns.of(&name.0, &name.1);
-        let columns_become = match part {
-            None if names.is_empty() => MapColumns::AsTheyAre,
-            None => MapColumns::WithoutNames,
-            Some(part) => MapColumns::OneMore(part.bytes_in(&mut self.connection, &here.0, &here.1)?),
-        };
+        let one_more = part.map(|part| part.bytes_in(&mut self.connection, &here.0, &here.1)).transpose()?;
+        let conversions = of_mysql::conversions(&mut self.connection, table, here);
+        let of_target =
+            |error: Error| Failure::of_target(&error, || format!("columns of `{}`.`{}`", here.0, here.1));
+        let conversions = conversions.map_err(of_target)?;
+        let columns_become = MapColumns { are_renamed: !names.is_empty(), one_more, conversions };
         let own = plan.own_columns.of(&name.0, &name.1);
         // What a server hides is behind that column.
         let is_whole = part.is_none() && own.is_empty() && columns.contains(&theirs);

@@ -12,6 +12,7 @@
 //!
 //! With a server that has no MD5 any more both sides take SHA2.
 
+use super::mysql;
 use super::quoting::{hex, literal, quoted_name};
 
 /// A column as information_schema has it.
@@ -76,6 +77,25 @@ impl Column {
             column.default = column.default.take().map(|default| defined(default, &column.extra));
         }
         column
+    }
+
+    /// The column that MariaDB has for one of MySQL: JSON is text there, and a VECTOR its bytes.
+    pub fn in_mariadb(mut self) -> Column {
+        match self.kind.as_str() {
+            "json" => {
+                (self.kind, self.full_type) = ("longtext".into(), b"longtext".to_vec());
+                (self.charset, self.collation) = (Some("utf8mb4".into()), Some("utf8mb4_bin".into()));
+            }
+            "vector" => {
+                let digits: String =
+                    String::from_utf8_lossy(&self.full_type).chars().filter(char::is_ascii_digit).collect();
+                let kind = mysql::vector_type(digits.parse().unwrap_or(mysql::VECTOR_DIMENSIONS));
+                self.kind = kind.split('(').next().unwrap_or_default().into();
+                self.full_type = kind.into_bytes();
+            }
+            _ => (),
+        }
+        self
     }
 
     /// Its type, and the character set of one that has any. Display widths, which newer servers do not tell, are left
@@ -355,6 +375,19 @@ mod tests {
             ("point", None, "point"),
         ] {
             assert_eq!(of_kind("a", kind, charset).type_of_values(), shown);
+        }
+    }
+
+    #[test]
+    fn types_of_mysql_alone_are_others_in_mariadb() {
+        for (kind, full, wanted) in [
+            ("json", "json", "longtext character set utf8mb4"),
+            ("vector", "vector(3)", "varbinary(12)"),
+            ("vector", "vector(9000)", "mediumblob"),
+            ("int", "int", "int"),
+        ] {
+            let column = Column { full_type: full.into(), ..of_kind("a", kind, None) };
+            assert_eq!(column.in_mariadb().type_of_values(), wanted);
         }
     }
 

@@ -248,14 +248,14 @@ impl Applier<'_> {
 }
 
 /// A condition that columns are as in an image.
-enum Same {
+pub(super) enum Same {
     As(Vec<u8>),
     /// One is NULL, which is the same as nothing.
     Never,
 }
 
 /// The condition for columns of a key, each with whether the key has all of it. None: it cannot be told.
-fn same(columns: &[Column], key: &[(String, bool)], image: Option<&Image<'_>>) -> Option<Same> {
+pub(super) fn same(columns: &[Column], key: &[(String, bool)], image: Option<&Image<'_>>) -> Option<Same> {
     let mut parts = Vec::new();
     for (name, is_whole) in key {
         let at = columns.iter().position(|column| column.name == name.as_bytes())?;

@@ -1,4 +1,3 @@
-use super::MapColumns::{AsTheyAre, OneMore};
 use super::*;
 use teak_binlog::{Body, Checksum, Decoder, Event, Format, Framer, Image, Limits, Table, Value, MAGIC};
 
@@ -70,7 +69,7 @@ fn statements(kind: u8, images: &[u8], longest_packet: usize) -> Result<Vec<Vec<
     let mut made = Vec::new();
     let mut taken = Ok(());
     with_rows(kind, images, &mut |header, rows| {
-        gathered.table(header, &table_map(), names, AsTheyAre);
+        gathered.table(header, &table_map(), names, &MapColumns::default());
         taken = gathered.rows(header, rows, &mut |statement| made.push(statement));
         gathered.end(&mut |statement| made.push(statement));
     });
@@ -145,7 +144,7 @@ fn events_that_follow_each_other_are_one_if_they_change_the_same_in_the_same_way
     {
         with_rows(kind, &image(number, 1), &mut |header, rows| {
             if number == 1 {
-                gathered.table(header, &table_map(), ("db", "t"), AsTheyAre);
+                gathered.table(header, &table_map(), ("db", "t"), &MapColumns::default());
             }
             let header = Header { time: header.time + u32::from(number == 2), ..*header };
             gathered.rows(&header, rows, &mut |_| panic!("it is not full")).unwrap();
@@ -170,7 +169,7 @@ fn one_row_is_a_statement_of_its_own() {
     let mut gathered = Gathered::new(1 << 20);
     let mut made = Vec::new();
     with_rows(WRITE_ROWS_V1, &images, &mut |header, rows| {
-        gathered.table(header, &table_map(), ("db", "t"), AsTheyAre);
+        gathered.table(header, &table_map(), ("db", "t"), &MapColumns::default());
         let (mut from, mut each) = (0, rows.iter());
         while each.next().is_some() {
             let to = images.len() - each.images_left().len();
@@ -188,7 +187,7 @@ fn a_table_map_is_decoded_as_it_was_but_for_its_names() {
         let mut gathered = Gathered::new(1 << 20);
         let (mut made, mut maps) = (vec![introduction()], Vec::new());
         with_rows(WRITE_ROWS_V1, &image(1, 1), &mut |header, rows| {
-            gathered.table(header, &table_map(), (database, table), AsTheyAre);
+            gathered.table(header, &table_map(), (database, table), &MapColumns::default());
             gathered.rows(header, rows, &mut |_| ()).unwrap();
             gathered.end(&mut |statement| made.push(statement));
         });
@@ -256,7 +255,12 @@ fn a_column_more_is_in_all_images() {
         let (mut made, mut seen) = (vec![introduction()], 0);
         let mut gathered = Gathered::new(1 << 20);
         with_rows(kind, &all, &mut |header, rows| {
-            gathered.table(header, &table_map(), ("db", "t"), OneMore(bytes));
+            gathered.table(
+                header,
+                &table_map(),
+                ("db", "t"),
+                &MapColumns { one_more: Some(bytes), ..MapColumns::default() },
+            );
             let rows = rows.with_column(bytes, b"wiki1").unwrap();
             gathered.rows(header, &rows, &mut |_| ()).unwrap();
             gathered.end(&mut |statement| made.push(statement));
@@ -286,7 +290,7 @@ fn kept(kind: u8, images: &[u8], last: i128) -> Vec<(Change, Vec<i64>)> {
     with_rows(kind, images, &mut |header, rows| {
         let mut full = Vec::new();
         part.keep(rows, &[], &mut |_, (change, images)| {
-            gathered.table(header, &table_map(), ("db", "t"), AsTheyAre);
+            gathered.table(header, &table_map(), ("db", "t"), &MapColumns::default());
             gathered.some_row(header, rows, change, images, &mut |statement| full.push(statement)).unwrap();
             gathered.end(&mut |statement| full.push(statement));
             Ok(())

@@ -3,6 +3,7 @@
 use super::{Target, NO_DATABASE, SESSION};
 use crate::routes::Name;
 use crate::tables;
+use teak_binlog::{Column as TableColumn, ColumnType, Conversion, Table};
 use teak_client::{Connection, Error};
 use teak_sql::mysql::{FunctionColumn, KnownTable, Probe, FUNCTION_COLUMN};
 use teak_sql::quoting::{literal, quoted_name};
@@ -17,6 +18,48 @@ pub fn is_of_function() -> String {
         "(LEFT(COLUMN_NAME, {}) = '{FUNCTION_COLUMN}' AND IFNULL(GENERATION_EXPRESSION, '') <> '')",
         FUNCTION_COLUMN.len()
     )
+}
+
+/// What the columns of MySQL's own types are in the target, by their places from 0 on.
+pub(super) fn conversions(
+    connection: &mut Connection,
+    table: &Table,
+    (database, name): &Name,
+) -> Result<Vec<(usize, Conversion)>, Error> {
+    let is_own =
+        |column: &TableColumn| matches!(column.kind, ColumnType::Json { .. } | ColumnType::Vector { .. });
+    if !table.columns.iter().any(is_own) {
+        return Ok(Vec::new());
+    }
+    let shown = connection.query(format!(
+        "SELECT LOWER(DATA_TYPE), CHARACTER_OCTET_LENGTH FROM information_schema.COLUMNS
+        WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} ORDER BY ORDINAL_POSITION",
+        literal(database.as_bytes()),
+        literal(name.as_bytes())
+    ))?;
+    let mut shown = tables::texts(shown);
+    let mut found = Vec::new();
+    for (at, column) in table.columns.iter().enumerate() {
+        let [kind, bytes] = shown.next().and_then(|row| row.try_into().ok()).unwrap_or_default();
+        match column.kind {
+            ColumnType::Json { .. } => found.push((at, Conversion::Text)),
+            ColumnType::Vector { .. } => found.push((at, of_vector(&kind, &bytes))),
+            _ => (),
+        }
+    }
+    Ok(found)
+}
+
+/// What a VECTOR is in a column of this type, of so many bytes.
+fn of_vector(kind: &str, bytes: &str) -> Conversion {
+    match (kind, bytes.parse()) {
+        ("tinyblob", _) => Conversion::Blob(1),
+        ("blob", _) => Conversion::Blob(2),
+        ("longblob", _) => Conversion::Blob(4),
+        ("varbinary" | "vector", Ok(bytes)) => Conversion::Varbinary(bytes),
+        // Where it is another type yet the server says so.
+        _ => Conversion::Blob(3),
+    }
 }
 
 impl Target<'_> {
