@@ -32,6 +32,8 @@ pub struct Column {
     /// In capitals.
     extra: String,
     expression: Option<Vec<u8>>,
+    /// It is one of MySQL, whose rows are compared with MariaDB's.
+    is_foreign: bool,
 }
 
 /// The statement that asks for the columns of a table, in order: [`Column::read`] reads its rows.
@@ -72,6 +74,7 @@ impl Column {
             default: next(),
             extra: text(next()).unwrap_or_default(),
             expression: next().filter(|expression| !expression.is_empty()),
+            is_foreign: false,
         };
         if !maria {
             column.default = column.default.take().map(|default| defined(default, &column.extra));
@@ -81,6 +84,7 @@ impl Column {
 
     /// The column that MariaDB has for one of MySQL: JSON is text there, and a VECTOR its bytes.
     pub fn in_mariadb(mut self) -> Column {
+        self.is_foreign = true;
         match self.kind.as_str() {
             "json" => {
                 (self.kind, self.full_type) = ("longtext".into(), b"longtext".to_vec());
@@ -128,6 +132,7 @@ impl Column {
         let name = quoted_name(&self.name);
         match self.kind.as_str() {
             "timestamp" => name,
+            "float" | "double" | "real" => [b"(", &name[..], b"+0e0)"].concat(),
             _ if self.charset.is_some() && !matches!(self.kind.as_str(), "enum" | "set") => name,
             _ if self.is_large() => name,
             _ => self.value(Digest::Md5),
@@ -232,6 +237,13 @@ impl Column {
         let name = quoted_name(&self.name);
         let within = |before: &[u8], after: &[u8]| [before, &name[..], after].concat();
         match self.kind.as_str() {
+            // Within a text MySQL gives a number 22 characters, and MariaDB more; mantissa and exponent need less.
+            "float" | "double" | "real" if self.is_foreign => {
+                let number = within(b"(", b"+0e0)");
+                let exponent = [b"FLOOR(LOG2(ABS(", &number[..], b")))"].concat();
+                let mantissa = [&number[..], b"/POW(2,", &exponent, b")"].concat();
+                [b"COALESCE(CONCAT(", &exponent[..], b",' ',", &mantissa, b"),", &number, b")"].concat()
+            }
             // A FLOAT as text has six digits, a DOUBLE as many as it takes.
             "float" | "double" | "real" => within(b"(", b"+0e0)"),
             // The numbers of ENUM tell '' from what was no member.
@@ -389,6 +401,10 @@ mod tests {
             let column = Column { full_type: full.into(), ..of_kind("a", kind, None) };
             assert_eq!(column.in_mariadb().type_of_values(), wanted);
         }
+        let double = of_kind("a", "double", None).in_mariadb();
+        assert_eq!(double.exactly(), b"(`a`+0e0)");
+        let number = String::from_utf8(number(&[double], Digest::Sha256)).unwrap();
+        assert!(number.contains("(`a`+0e0)/POW(2,FLOOR(LOG2(ABS((`a`+0e0)))))"), "{number}");
     }
 
     #[test]
