@@ -1,5 +1,5 @@
 //! Applies the steps of a log in the target: transactions with their rows, statements that change definitions.
-//! `definitions.rs` has these, `of_mysql.rs` what they are in MariaDB, `apart.rs` what workers do, `copied.rs` what
+//! `definitions.rs` has these, `documents.rs` types that only MySQL has, `apart.rs` what workers do, `copied.rs` what
 //! has to do with tables that are being copied, `conflicts.rs` what becomes of rows that do not fit.
 
 mod apart;
@@ -7,7 +7,6 @@ mod conflicts;
 mod copied;
 mod definitions;
 mod documents;
-mod of_mysql;
 mod routed;
 
 use crate::configuration::{SourcePlan, TargetPlan};
@@ -215,7 +214,7 @@ impl<'p> Applier<'p> {
 
     fn event(&mut self, sent: &Received<'_, '_>) -> Result<(), Failure> {
         if let Body::FormatDescription(format) = &sent.event.body {
-            self.has_inline_references = of_mysql::has_inline_references(format);
+            self.has_inline_references = crate::of_mysql::has_inline_references(format);
             // No transaction goes on in the next file.
             self.has_no_end()?;
         }

@@ -1,16 +1,20 @@
 //! Reads the rows of tables that are to be copied: range by range, each in a snapshot of the source whose place in the
-//! log is known.
+//! log is known. A MariaDB tells it. A MySQL does not, so there the table is locked for reading while the snapshot is
+//! made and the end of the log is asked for: all that has changed it is before that end, and in the snapshot.
 
 use crate::chunks::{self, Range, Shape};
 use crate::configuration::SourcePlan;
 use crate::copying::{self, Part, TableName};
 use crate::counterpart::Counterpart;
+use crate::dump::greeted;
 use crate::failure::Failure;
 use crate::links::Links;
 use crate::sent_rows::SentRows;
 use crate::sides::LogPlace;
 use crate::tables::{self, Table};
 use crate::target::without_counter;
+use std::time::Duration;
+use teak_binlog::Family;
 use teak_client::{values, Connection, Error};
 use teak_console::Status;
 use teak_sql::columns::Column;
@@ -24,6 +28,8 @@ const CHUNK_ROWS: u64 = 40_000;
 const TOO_MANY_BYTES: usize = 2 * CHUNK_BYTES as usize;
 /// A table that is read at once may have so many bytes.
 const AT_ONCE_BYTES: u64 = 256 << 20;
+/// So long a MySQL is left alone between two attempts to lock a table.
+const PAUSE: Duration = Duration::from_millis(500);
 /// So often a table is looked at whose definition changes meanwhile.
 const ATTEMPTS: u32 = 20;
 /// What a server says of a table that is not there.
@@ -134,6 +140,7 @@ pub struct ChunkReader {
     connection: Connection,
     keeper: Connection,
     known: Option<Known>,
+    family: Family,
 }
 
 /// What was learned of the table that was read last.
@@ -155,7 +162,15 @@ impl ChunkReader {
             Ok(connection)
         };
         let connect = || connect().map_err(|error| Failure::of_source(&error));
-        Ok(ChunkReader { connection: connect()?, keeper: connect()?, known: None })
+        let (mut connection, mut keeper) = (connect()?, connect()?);
+        let family = greeted(&connection);
+        if family == Family::MySql {
+            // Who writes to the table waits meanwhile, as it does for who has written and not committed.
+            let limit = |of: &mut Connection| of.execute("SET SESSION lock_wait_timeout = 1").map(|_| ());
+            let limited = limit(&mut connection).and_then(|()| limit(&mut keeper));
+            limited.map_err(|error| Failure::of_source(&error))?;
+        }
+        Ok(ChunkReader { connection, keeper, known: None, family })
     }
 
     /// Begins a snapshot, in which the definition of the table is as it will be; its place in the log.
@@ -172,9 +187,17 @@ impl ChunkReader {
                 Err(error) => return Err(Failure::of_source(&error).into()),
             }
             self.end()?;
+            if self.family == Family::MySql {
+                // Those who have waited are let through.
+                std::thread::sleep(PAUSE);
+            }
         }
         let table = &request.table.there;
-        Err(Failure::Passing(format!("source: `{}`.`{}` changes all the time", table.0, table.1)).into())
+        let why = match self.family {
+            Family::MariaDb => "changes all the time",
+            Family::MySql => "changes, or is written to by a transaction that does not end, all the time",
+        };
+        Err(Failure::Passing(format!("source: `{}`.`{}` {why}", table.0, table.1)).into())
     }
 
     /// Reads rows in the snapshot that was begun.
@@ -187,28 +210,25 @@ impl ChunkReader {
 
     /// Ends the snapshot.
     pub fn end(&mut self) -> Result<(), Failure> {
+        if self.family == Family::MySql {
+            self.keeper.execute("UNLOCK TABLES").map_err(|error| Failure::of_source(&error))?;
+        }
         let mut ended = [&mut self.connection, &mut self.keeper].into_iter().map(|of| of.execute("ROLLBACK"));
         ended.try_for_each(|end| end.map(|_| ())).map_err(|error| Failure::of_source(&error))
     }
 
     /// None: there is no such table any more.
     fn snapshot(&mut self, request: &Request) -> Result<Result<Option<LogPlace>, Failure>, Error> {
-        let connection = &mut self.connection;
         let name = copying::quoted(&request.table.there);
-        // It waits for statements that change the definition; later ones wait for it.
-        self.keeper.execute("START TRANSACTION")?;
-        self.keeper.execute([b"SELECT 1 FROM ", &name[..], b" LIMIT 0"].concat())?;
-        connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
-        let Some(place) = place_of_snapshot(connection)? else {
+        let place = match self.family {
+            Family::MariaDb => self.snapshot_of_mariadb(&name)?,
+            Family::MySql => self.snapshot_of_mysql(&name)?,
+        };
+        let Some(place) = place else {
             let why = "source: it does not tell where in its log a snapshot is (Binlog_snapshot_position)";
             return Ok(Err(Failure::Final(why.into(), Status::Server)));
         };
-        // From here on nobody can change it. Who waits to do so waits for the keeper, which must not wait for who waits
-        // for him.
-        let keep =
-            [b"SET STATEMENT lock_wait_timeout = 0 FOR SELECT 1 FROM ", &name[..], b" LIMIT 1"].concat();
-        connection.execute(keep)?;
-        self.keeper.execute("ROLLBACK")?;
+        let connection = &mut self.connection;
         let definition = definition(connection, &name)?;
         if self.known.as_ref().is_none_or(|known| known.definition != definition) {
             let (database, table) = &request.table.there;
@@ -221,6 +241,31 @@ impl ChunkReader {
             self.known = Some(Known { definition, table: found, row_bytes });
         }
         Ok(Ok(Some(place)))
+    }
+
+    /// Begins it, and keeps the table's definition as it is; its place.
+    fn snapshot_of_mariadb(&mut self, name: &[u8]) -> Result<Option<LogPlace>, Error> {
+        // It waits for statements that change the definition; later ones wait for it.
+        self.keeper.execute("START TRANSACTION")?;
+        self.keeper.execute([b"SELECT 1 FROM ", name, b" LIMIT 0"].concat())?;
+        self.connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
+        let place = place_of_snapshot(&mut self.connection)?;
+        // From here on nobody can change it. Who waits to do so waits for the keeper, which must not wait for who waits
+        // for him.
+        let keep = [b"SET STATEMENT lock_wait_timeout = 0 FOR SELECT 1 FROM ", name, b" LIMIT 1"].concat();
+        self.connection.execute(keep)?;
+        self.keeper.execute("ROLLBACK")?;
+        Ok(place)
+    }
+
+    /// The same of a MySQL, whose table nobody writes to meanwhile.
+    fn snapshot_of_mysql(&mut self, name: &[u8]) -> Result<Option<LogPlace>, Error> {
+        self.keeper.execute([b"LOCK TABLES ", name, b" READ"].concat())?;
+        self.connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
+        let place = end_of_log(&mut self.keeper)?.map(|(place, _)| place);
+        self.connection.execute([b"SELECT 1 FROM ", name, b" LIMIT 1"].concat())?;
+        self.keeper.execute("UNLOCK TABLES")?;
+        Ok(place)
     }
 
     fn rows(&mut self, request: Request) -> Result<Result<Chunk, Failure>, Error> {
@@ -294,6 +339,20 @@ pub fn place_of_snapshot(connection: &mut Connection) -> Result<Option<LogPlace>
         |what: &str| place.iter().find(|row| row[0].eq_ignore_ascii_case(what)).map(|row| row[1].clone());
     let position = of("binlog_snapshot_position").and_then(|text| text.parse().ok());
     Ok(of("binlog_snapshot_file").filter(|file| !file.is_empty()).zip(position))
+}
+
+/// Where the log of a MySQL ends, and the GTIDs of what was carried out there.
+pub fn end_of_log(connection: &mut Connection) -> Result<Option<(LogPlace, String)>, Error> {
+    // What it was called before 8.2.
+    const NO_SUCH_STATEMENT: u16 = 1064;
+    let shown = match connection.query("SHOW BINARY LOG STATUS") {
+        Err(error) if error.code() == Some(NO_SUCH_STATEMENT) => connection.query("SHOW MASTER STATUS"),
+        shown => shown,
+    };
+    let Some(row) = tables::texts(shown?).next() else { return Ok(None) };
+    let [file, position, .., gtids] = &row[..] else { return Ok(None) };
+    let place = position.parse().ok().map(|position| (file.clone(), position));
+    Ok(place.map(|place| (place, gtids.replace(['\n', ' '], ""))))
 }
 
 /// Why a table cannot be copied.

@@ -8,12 +8,13 @@
 //! ```
 
 use crate::apply::Applier;
-use crate::chunk_reader::{Planned, Request};
+use crate::chunk_reader::{end_of_log, Planned, Request};
 use crate::configuration::TargetPlan;
 use crate::copy_others::Others;
 use crate::copy_plan;
 use crate::copy_worker::{Answer, Order, Worker};
 use crate::copying::{Part, TableName};
+use crate::dump::greeted;
 use crate::failure::Failure;
 use crate::sides::{is_beyond, LogPlace};
 use crate::status::has_all;
@@ -21,6 +22,7 @@ use crate::tables::texts;
 use std::collections::VecDeque;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use teak_binlog::Family;
 use teak_client::Connection;
 use teak_console::signals;
 use teak_sql::quoting::literal;
@@ -422,8 +424,16 @@ impl Copier {
 /// Whether the source says that what was applied ends at a place.
 fn is_at(place: &LogPlace, applier: &mut Applier<'_>, source: &mut Connection) -> Result<bool, Failure> {
     let (file, position) = (&place.0, place.1);
-    let gtid = format!("SELECT BINLOG_GTID_POS({}, {position})", literal(file.as_bytes()));
-    let gtid = source.value(gtid).map_err(|error| Failure::of_source(&error))?;
+    let gtid = match greeted(source) {
+        Family::MariaDb => {
+            source.value(format!("SELECT BINLOG_GTID_POS({}, {position})", literal(file.as_bytes())))
+        }
+        // If it has gone on meanwhile, what comes tells.
+        Family::MySql => {
+            end_of_log(source).map(|end| end.filter(|(end, _)| end == place).map(|(_, gtids)| gtids))
+        }
+    };
+    let gtid = gtid.map_err(|error| Failure::of_source(&error))?;
     let ours = applier.position().to_string();
     let is_there = gtid.is_some_and(|gtid| has_all(&ours, &gtid) && has_all(&gtid, &ours));
     if is_there {

@@ -5,11 +5,15 @@ use crate::chunk_reader::{refusal, Planned};
 use crate::configuration::SourcePlan;
 use crate::copying::{self, noting, Copying, Part, TableName};
 use crate::counterpart::Counterpart;
+use crate::dump::{greeted, newest};
 use crate::exclusions::{places_in, unique_columns};
 use crate::failure::Failure;
+use crate::of_mysql::{shown_utf8mb4, Foreign};
+use crate::statement::{classify, Statement};
 use crate::tables::{self, Tables};
 use crate::target::Target;
 use std::collections::BTreeSet;
+use teak_binlog::Family;
 use teak_client::{Connection, Error};
 use teak_console::Status;
 use teak_sql::quoting::{literal, quoted_name};
@@ -129,15 +133,11 @@ pub fn define(
     target: &mut Target<'_>,
     source: &mut Connection,
     plan: &SourcePlan,
+    engine: Option<&str>,
 ) -> Result<String, Failure> {
     let of_source = |error: Error| Failure::of_source(&error);
     let of_target = |error: Error| Failure::of_target(&error, || "the tables of a copy".into());
     let usage = |why: String| Failure::Final(why, Status::Usage);
-    if !source.version().contains("MariaDB") {
-        return Err(usage(
-            "start = \"copy\" of a MySQL is not built yet: load a dump, and give its position".into(),
-        ));
-    }
     if !takes_rows(target.connection()).map_err(of_target)? {
         return Err(usage(format!("target: {NO_LOADING}")));
     }
@@ -194,7 +194,9 @@ pub fn define(
     }
     let forget = format!("DELETE FROM teak_replicate.copy WHERE source = '{}'", plan.name);
     target.add(forget.into_bytes())?;
-    let others = plan.follows_bodies().then(copying::others);
+    // Those of a MySQL are not copied.
+    let has_others = plan.follows_bodies() && greeted(source) == Family::MariaDb;
+    let others = has_others.then(copying::others);
     let mut all = names.iter().chain(&others);
     all.try_for_each(|name| target.add(noting(&plan.name, name, Some(Part::None))))?;
     target.send()?;
@@ -205,7 +207,7 @@ pub fn define(
             continue;
         }
         let here = &counterpart.name;
-        make(target, source, plan, (&there.0, &here.0), text)?;
+        make(target, source, (plan, engine), (&there.0, &here.0), text)?;
     }
     Ok(position)
 }
@@ -261,7 +263,7 @@ fn must_be_ready(
 fn make(
     target: &mut Target<'_>,
     source: &mut Connection,
-    plan: &SourcePlan,
+    (plan, engine): (&SourcePlan, Option<&str>),
     (there, here): (&str, &str),
     text: &[u8],
 ) -> Result<(), Failure> {
@@ -275,11 +277,29 @@ fn make(
     let database =
         [b"CREATE DATABASE IF NOT EXISTS ", &quoted_name(here.as_bytes())[..], b" ", defaults.as_bytes()]
             .concat();
-    target.connection().execute(database).map_err(of_target)?;
     let dialect = crate::statement::dialect(0, None);
-    let rewritten = match crate::statement::classify(text, dialect) {
-        crate::statement::Statement::Definition(definition) => {
-            plan.rewritten(text, &definition, dialect, there.as_bytes()).ok()
+    let (mut database, mut text) = (database, text.to_vec());
+    if greeted(source) == Family::MySql {
+        let mut in_mariadb = |text: &[u8]| {
+            let Statement::Definition(definition) = classify(text, dialect) else { return Ok(None) };
+            let foreign = Foreign {
+                text,
+                definition: &definition,
+                dialect,
+                database: there.as_bytes(),
+                session: SESSION,
+                utf8mb4_collation: shown_utf8mb4(source.version()),
+                has_inline_references: true,
+            };
+            foreign.in_mariadb(target, plan, engine)
+        };
+        database = in_mariadb(&database)?.unwrap_or(database);
+        text = in_mariadb(&text)?.unwrap_or(text);
+    }
+    target.connection().execute(database).map_err(of_target)?;
+    let rewritten = match classify(&text, dialect) {
+        Statement::Definition(definition) => {
+            plan.rewritten(&text, &definition, dialect, there.as_bytes()).ok()
         }
         _ => None,
     };
@@ -289,7 +309,7 @@ fn make(
     });
     let rewritten = rewritten.ok_or_else(|| {
         Failure::Final(
-            format!("source: this cannot be made here: {}", String::from_utf8_lossy(text)),
+            format!("source: this cannot be made here: {}", String::from_utf8_lossy(&text)),
             Status::Usage,
         )
     })?;
@@ -303,7 +323,9 @@ type Defined = (TableName, Vec<u8>);
 fn standing(source: &mut Connection, plan: &SourcePlan) -> Result<Option<(String, Vec<Defined>)>, Error> {
     let mut before = defined(source, plan)?;
     for _ in 0..ATTEMPTS {
-        let position = source.value("SELECT @@GLOBAL.gtid_binlog_pos")?.unwrap_or_default();
+        // A statement that changes definitions keeps them to itself until it is part of the position.
+        let family = greeted(source);
+        let position = newest(source, family)?.unwrap_or_default();
         let after = defined(source, plan)?;
         if before == after {
             return Ok(Some((position, after)));

@@ -186,6 +186,15 @@ pub fn family_of(connection: &mut Connection) -> Result<Family, teak_client::Err
     Ok(if version.contains("MariaDB") { Family::MariaDb } else { Family::MySql })
 }
 
+/// The same as its greeting says it.
+pub fn greeted(connection: &Connection) -> Family {
+    if connection.version().contains("MariaDB") {
+        Family::MariaDb
+    } else {
+        Family::MySql
+    }
+}
+
 /// What a server's log has up to now, as GTIDs; None if it says nothing.
 pub fn newest(connection: &mut Connection, family: Family) -> Result<Option<String>, teak_client::Error> {
     let query = match family {

@@ -227,7 +227,12 @@ impl<'p> Follower<'p> {
         let text = match target.position() {
             Some(text) => text.to_string(),
             None if self.source.start == Start::Copy => {
-                let text = copy_plan::define(&mut target, &mut known.connection, self.source)?;
+                let text = copy_plan::define(
+                    &mut target,
+                    &mut known.connection,
+                    self.source,
+                    self.target.engine.as_deref(),
+                )?;
                 target.begin_at(&text)?;
                 text
             }

@@ -21,6 +21,7 @@
 //! | `dump` | logs as a server sends them, which `teak binlog` reads too |
 //! | `position` | how far a source was followed |
 //! | `steps`, `statement` | where transactions begin and end; what statements are |
+//! | `of_mysql` | statements of a MySQL that change definitions, as MariaDB takes them |
 //! | `events`, `rows_variable` | events with rows, written anew for a BINLOG statement; how a long one is sent |
 //! | `session`, `keys` | the session of a statement; rows as errors name them |
 //! | `target`, `schema` | the connection to the target, transactions; the tables of positions |
@@ -66,6 +67,7 @@ mod grants;
 mod keys;
 mod links;
 mod metrics;
+mod of_mysql;
 mod own_columns;
 mod part;
 mod position;

@@ -10,6 +10,10 @@ import os
 import random
 import shutil
 import sys
+import threading
+import time
+
+import pymysql
 
 from kit.agent import TARGET_OPTIONS, Agent
 from kit.cases import carry_out, check
@@ -79,7 +83,7 @@ class Cases:
 
     def same(self, table, order="a"):
         columns = self.source.query(f"select column_name, data_type from information_schema.columns where concat(table_schema, '.', table_name) = '{table}' order by ordinal_position", database=None)
-        whole = {"bit": "`{}` + 0", **dict.fromkeys(("blob", "text", "binary", "varbinary", "char", "varchar", "vector"), "hex(`{}`)")}
+        whole = {"bit": "`{}` + 0", "point": "hex(st_aswkb(`{}`))", **dict.fromkeys(("blob", "text", "binary", "varbinary", "char", "varchar", "vector"), "hex(`{}`)")}
         values = ", ".join(whole.get(kind, "cast(`{}` as char)").format(name) for name, kind in columns)
         query = f"select {values} from {table} order by {order}"
         there, here = self.source.query(query, database=None), self.target.query(query, database=None)
@@ -184,6 +188,97 @@ class Cases:
         check(self.target.query("select nr, d, hex(v), wiki from mylm.t", database=None) == ((1, '{"a": [1, "x"], "b": true}', "0000803F0000004000004040", "en"),), "the row is another one")
         check(self.target.query("select * from myl.u", database=None) == ((1, None, '{"a": 2, "b": "something long enough"}'),), f"{self.target.query('select * from myl.u', database=None)}")
         check(self.agent.command("verify")[0] == 0 and self.agent.stop() == 0, self.agent.command("verify")[1])
+
+    def case_copies_beside_writers_and_kills(self):
+        choices, stopped = random.Random(seed()), threading.Event()
+        self.at(["create database mycp"])
+        row = lambda: (f"({choices.randrange(100000)}, {quoted(json.dumps(document(choices), ensure_ascii=False))}, string_to_vector('[{choices.random()}, 2, 3]'), '{choices.randrange(1000)}', "
+                       f"'2011-02-03 04:05:06.123456', {choices.randrange(1, 3)}, {choices.randrange(8)}, {choices.random()}, st_geomfromtext('point(1 {choices.randrange(9)})'))")
+        self.at(["""create table t (id int auto_increment primary key, a int, j json, v vector(3), b varchar(20), ts timestamp(6) null, e enum('x', 'y'), s bit(3), d double, g point srid 0, my int invisible default 3,
+                    k int as (a + 1) virtual, l int as (json_length(j)) stored, key f ((a * 2)), key (b), check (a >= 0), key h (a) invisible) charset utf8mb4 collate utf8mb4_0900_ai_ci""",
+                 "create table u (a varchar(50) collate utf8mb4_0900_as_cs primary key, b int) partition by key () partitions 3", "create table p (a int primary key)", "create table w (a int)",
+                 "create table c (a int primary key, p int, foreign key (p) references p (a) on delete cascade)", "create view v as select a from t"], database="mycp")
+        for _ in range(30):
+            self.at([f"insert into t (a, j, v, b, ts, e, s, d, g) values {', '.join(row() for _ in range(400))}"], database="mycp")
+        self.at([f"insert into u values {', '.join(f'({quoted(chr(choices.randrange(0x3040, 0x9000)) + chr(choices.randrange(97, 123)) + str(number))}, {number})' for number in range(3000))}",
+                 f"insert into p values {', '.join(f'({number})' for number in range(500))}", f"insert into c values {', '.join(f'({number}, {number % 500})' for number in range(2000))}", "insert into w values (1), (1), (2)"], database="mycp")
+        trouble = []
+
+        def write():
+            try:
+                mine, number = random.Random(choices.random()), 0
+                while not stopped.is_set():
+                    number += 1
+                    key = mine.randrange(12000)
+                    self.at(["begin", f"update t set a = a + 1, j = json_object('n', {number}) where id between {key} and {key + 5}", f"delete from t where id = {key + 9}", f"insert into t (a, b) values ({number}, 'new')",
+                             f"update u set b = b + 1 where a > '\u6000' and b % 50 = {number % 50}", f"replace into u values ('w{number % 40}', {number})", "commit", f"delete from p where a = {mine.randrange(500)}",
+                             f"update w set a = a + 1 where a = {number % 3} limit 1", *([f"alter table t add x{number} int default {number}"] if number % 60 == 30 else [])], database="mycp")
+            except pymysql.MySQLError as error:
+                trouble.append(error)
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            self.target.query("set global local_infile = 1", database=None)
+            self.agent.configure({"mycp": {"socket": f'"{self.source.socket}"', "start": '"copy"', "databases": '["mycp"]'}})
+            status, said = self.agent.command("check")
+            check(status == 0, said)
+            self.agent.forget()
+            for _ in range(4):
+                self.agent.start()
+                self.agent.wait_for("mycp: follows from")
+                time.sleep(choices.random() * 0.5)
+                self.agent.kill()
+                self.agent.forget()
+            self.agent.start()
+            self.agent.until(lambda: not self.target.query("select * from teak_replicate.copy where source = 'mycp'", database=None), "that all is copied")
+        finally:
+            stopped.set()
+            writer.join()
+        check(not trouble, f"{trouble}")
+        self.catch_up("mycp")
+        check(self.same("mycp.t", "id") > 5000 and self.same("mycp.u", "hex(a)") > 2900 and self.same("mycp.c") > 100 and self.same("mycp.w") == 3, "rows are missing")
+        shown = self.shown("mycp.t")
+        check("KEY f (teak_function_1)" in shown and "KEY h (a) IGNORED" in shown and "t_chk_1" in shown and "my int(11) INVISIBLE" in shown and "utf8mb4_uca1400_nopad_ai_ci" in shown, shown)
+        status, said = self.agent.command("verify")
+        check(status == 0 and "mycp: 5 tables" in said, said)
+        check(self.agent.stop() == 0, self.agent.says())
+
+    def case_texts_are_compared_whatever_their_order(self):
+        self.follow("myo")
+        choices = random.Random(seed())
+        self.at(["create database myo"])
+        self.at(["create table t (a varchar(30) collate utf8mb4_0900_as_cs, b int, primary key (a, b))", "create table u (a varchar(30) collate utf8mb4_ja_0900_as_cs primary key, b varchar(20) collate utf8mb4_0900_ai_ci)"], database="myo")
+        text = lambda: "".join(chr(choices.choice((choices.randrange(32, 127), choices.randrange(0xc0, 0x250), choices.randrange(0x3040, 0x3100), choices.randrange(0x4e00, 0x9000), choices.randrange(0x1f300, 0x1f700)))) for _ in range(choices.randrange(6)))
+        named = lambda number: quoted(f"{text()}|{number}")
+        for part in range(30):
+            self.at([f"insert into t values {', '.join(f'({quoted(text())}, {part * 500 + number})' for number in range(500))}",
+                     f"insert into u values {', '.join(f'({named(part * 500 + number)}, {quoted(text())})' for number in range(500))}"], database="myo")
+        self.catch_up("myo")
+        status, said = self.agent.command("verify")
+        check(status == 0 and "myo: 2 tables, 30000 rows, 0 differences" in said, said)
+        self.target.query("update myo.u set b = 'other' order by hex(a) limit 3", database=None)
+        self.target.query("delete from myo.t order by b desc limit 2", database=None)
+        self.target.query("insert into myo.t values ('\u9999', 70000)", database=None)
+        status, said = self.agent.command("verify", "--repair")
+        check(status == 0 and "6 differences, 6 repaired" in said, said)
+        check(self.agent.command("verify")[0] == 0 and self.same("myo.t", "b") == 15000, "rows are missing")
+        check(self.agent.stop() == 0, self.agent.says())
+
+    def case_numbers_are_compared_however_they_are_shown(self):
+        self.follow("myf")
+        choices = random.Random(seed())
+        number = lambda: f"{choices.choice(('', '-'))}{choices.randrange(10 ** choices.randrange(1, 18))}e{choices.randrange(-340, 291)}"
+        self.at(["create database myf"])
+        self.at(["create table t (a int primary key, d double, f float)", "insert into t values (0, 0, 0), (1, -0e0, -0e0), (2, null, null)",
+                 f"insert into t values {', '.join(f'({key + 3}, {number()}, {choices.uniform(-1, 1)}e{choices.randrange(-37, 38)})' for key in range(3000))}"], database="myf")
+        self.catch_up("myf")
+        status, said = self.agent.command("verify")
+        check(status == 0 and "3003 rows, 0 differences" in said, said)
+        self.target.query("update myf.t set d = d * 2 where a % 100 = 7", database=None)
+        changed = self.target.query("select count(*) from myf.t where a % 100 = 7 and d <> 0", database=None)[0][0]
+        status, said = self.agent.command("verify", "--repair")
+        check(status == 0 and f"{changed} differences, {changed} repaired" in said and self.agent.command("verify")[0] == 0, f"{changed}: {said}")
+        check(self.agent.stop() == 0, self.agent.says())
 
     def case_accounts_with_passwords_of_mysql(self):
         self.at(["create database myp", "create user repl identified with caching_sha2_password by 'secret'", "grant replication slave, replication client, select on *.* to repl"])

@@ -3,10 +3,12 @@
 use super::Applier;
 use crate::copying;
 use crate::failure::Failure;
+use crate::of_mysql::Foreign;
 use crate::session;
-use crate::statement::{Definition, Repeat};
+use crate::statement::{classify, Definition, Repeat, Statement};
+use crate::steps;
 use crate::target::Intent;
-use teak_binlog::{Event, Query};
+use teak_binlog::{Event, Family, Query};
 use teak_client::Error;
 use teak_sql::quoting::quoted_name;
 
@@ -101,6 +103,41 @@ impl Applier<'_> {
         }
         self.keys.forget();
         self.target.forget()
+    }
+
+    /// A statement as the target is to have it.
+    fn text_for_target(
+        &mut self,
+        event: &Event<'_>,
+        query: &Query<'_>,
+        definition: &Definition,
+    ) -> Result<Vec<u8>, Failure> {
+        let dialect = steps::dialect_of(query);
+        let rewritten = |text: &[u8], definition: &Definition| {
+            self.source.rewritten(text, definition, dialect, query.database)
+        };
+        if self.position_family() == Family::MariaDb {
+            return rewritten(&query.statement, definition).map_err(|why| self.stop(why));
+        }
+        let foreign = Foreign {
+            text: &query.statement,
+            definition,
+            dialect,
+            database: query.database,
+            session: &session::of(&event.header, query, Family::MySql, false),
+            utf8mb4_collation: query.session.utf8mb4_collation,
+            has_inline_references: self.has_inline_references,
+        };
+        let other = foreign.in_mariadb(&mut self.target, self.source, self.plan.engine.as_deref());
+        let text = match other.map_err(|failure| self.named(failure))? {
+            None => rewritten(&query.statement, definition),
+            // Names have other places in it.
+            Some(text) => match classify(&text, dialect) {
+                Statement::Definition(definition) => rewritten(&text, &definition),
+                _ => Err("a statement that is another one in MariaDB".into()),
+            },
+        };
+        text.map_err(|why| self.stop(why))
     }
 
     fn carry_out(

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::statement::{Definition, Object};
 use crate::steps;
 use crate::tables;
-use teak_binlog::Query;
+use teak_binlog::{Family, Query};
 use teak_sql::tokens::Tokens;
 
 impl Applier<'_> {
@@ -43,6 +43,12 @@ impl Applier<'_> {
             return Ok(false);
         }
         if definition.has_body && !self.copying.is_done() {
+            if self.position_family() == Family::MySql {
+                let words = String::from_utf8_lossy(&query.statement);
+                let words: Vec<&str> = words.split_whitespace().take(3).collect();
+                let why = "tables are not whole yet, and no views, triggers and routines are copied";
+                self.say(&format!("{}: {} ... is passed over: {why}", self.gtid(), words.join(" ")));
+            }
             return Ok(false);
         }
         let mut tokens = Tokens::new(&query.statement, steps::dialect_of(query));
