@@ -152,6 +152,7 @@ class Cases:
             check(rows[0] > 50 and (rows[1] > 20) == (not keys), f"{rows}")
             kinds = dict(self.target.query(f"select column_name, column_type from information_schema.columns where table_schema = '{name}' and table_name = 't'", database=None))
             check((kinds["d"], kinds["v"], kinds["w"]) == ("longtext", "varbinary(20)", "mediumblob"), f"{kinds}")
+            self.is_sound(f"{name}.t")
             check(self.agent.command("check")[0] == 0, self.agent.command("check")[1])
             status, said = self.agent.command("verify")
             check(status == 0 and f"{name}: 2 tables" in said, said)
@@ -241,6 +242,7 @@ class Cases:
         check("KEY f (teak_function_1)" in shown and "KEY h (a) IGNORED" in shown and "t_chk_1" in shown and "my int(11) INVISIBLE" in shown and "utf8mb4_uca1400_nopad_ai_ci" in shown, shown)
         status, said = self.agent.command("verify")
         check(status == 0 and "mycp: 5 tables" in said, said)
+        self.is_sound("mycp.t", "mycp.u", "mycp.c")
         check(self.agent.stop() == 0, self.agent.says())
 
     def case_texts_are_compared_whatever_their_order(self):
@@ -353,6 +355,11 @@ class Cases:
         check("utf8mb4_nopad_bin" in self.shown("myd.u") and "json_unquote(json_extract" in self.shown("myd.x"), self.shown("myd.x"))
         check(self.agent.stop() == 0, self.agent.says())
 
+    def is_sound(self, *tables):
+        """Whether the target finds the same rows by all keys."""
+        told = self.target.query(f"check table {', '.join(tables)} extended", database=None)
+        check(all(row[3] == "OK" for row in told), f"{told}")
+
     def case_keys_of_expressions_are_columns(self):
         self.follow("myk")
         self.at(["create database myk"])
@@ -374,11 +381,28 @@ class Cases:
         shown = self.shown("myk.u")
         check("KEY f (teak_function_1 DESC,c) IGNORED" in shown and shown.count("teak_function_") == 2, shown)
         check(self.same("myk.u") == 4 and self.same("myk.t") == 2, "rows are missing")
+        self.is_sound("myk.t", "myk.u")
         check(self.agent.command("verify")[0] == 0, self.agent.command("verify")[1])
         self.at(["drop index f on u", "alter table u modify b varchar(30) collate utf8mb4_0900_as_cs after a, convert to character set utf8mb4 collate utf8mb4_0900_ai_ci", "insert into u (a, b) values (7, 'Y')"], database="myk")
         self.catch_up("myk")
         check("teak_function" not in self.shown("myk.u") and self.same("myk.u") == 5, self.shown("myk.u"))
         check(self.agent.stop() == 0, self.agent.says())
+
+    def case_databases_have_other_names(self):
+        self.at(["create database myr1"])
+        self.at(["create table t (a int primary key, b varchar(20), key f ((upper(b))))", "insert into t values (1, 'x'), (2, 'y')"], database="myr1")
+        self.target.query("set global local_infile = 1", database=None)
+        self.follow("myr1", start='"copy"', rename_databases='{ "myr1" = "here1" }')
+        self.at(["create table u (a int primary key, t int check (t > 0), j json, key g ((t + 1)), foreign key (t) references myr1.t (a))", "create index h on myr1.u ((json_length(j)), t)", "insert into u values (1, 1, '[1, 2]')",
+                 "alter table myr1.u add c char(3) character set utf8mb4, drop index g", "create table w as select a, j, c, a / 3 as d from u", "create table x select * from w where a > 5", "insert into x values (6, '{}', 'z', 0.5)"], database="myr1")
+        self.catch_up("myr1")
+        self.agent.until(lambda: not self.target.query("select * from teak_replicate.copy where source = 'myr1'", database=None), "that all is copied")
+        shown = self.shown("here1.u")
+        check("REFERENCES t (a)" in shown and "KEY h (teak_function_2,t)" in shown and shown.count("teak_function") == 2, shown)
+        for table in ("t", "u", "w", "x"):
+            there, here = (server.query(f"select * from {database}.{table}", database=None) for server, database in ((self.source, "myr1"), (self.target, "here1")))
+            check(there == here and there, f"{table}: {there} {here}")
+        check(self.agent.command("verify")[0] == 0 and self.agent.command("check")[0] == 0 and self.agent.stop() == 0, self.agent.command("check")[1])
 
     def case_kills_between_definitions(self):
         self.follow("myx")
@@ -399,6 +423,7 @@ class Cases:
         here = self.target.query("select column_name, extra from information_schema.columns where table_schema = 'myx' order by ordinal_position", database=None)
         check([name for name, extra in here if "INVISIBLE" not in extra] == [name for name, in there] and len(here) == len(there) + 13, f"{there} {here}")
         check(self.same("myx.t") == 48 and "t_chk_1 CHECK (c23 < 1023)" in self.shown("myx.t"), self.shown("myx.t"))
+        self.is_sound("myx.t")
         check(self.agent.command("verify")[0] == 0 and self.agent.stop() == 0, self.agent.says())
 
     def case_constraints_are_changed_later(self):
