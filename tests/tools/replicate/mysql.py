@@ -245,6 +245,27 @@ class Cases:
         self.is_sound("mycp.t", "mycp.u", "mycp.c")
         check(self.agent.stop() == 0, self.agent.says())
 
+    def case_copies_wait_for_who_has_written(self):
+        self.at(["create database myw"])
+        self.at(["create table t (a int primary key)", "insert into t values (1), (2)", "create table w (a int primary key, b json)", "insert into w values (1, '[1]'), (2, '[2]')"], database="myw")
+        self.target.query("set global local_infile = 1", database=None)
+        held = self.source.connect(database="myw")
+        with held.cursor() as cursor:
+            cursor.execute("update w set b = '[3]' where a = 1")
+        self.agent.configure({"myw": {"socket": f'"{self.source.socket}"', "start": '"copy"', "databases": '["myw"]'}})
+        self.agent.forget()
+        self.agent.start()
+        self.agent.wait_for("myw: follows from")
+        left = lambda: self.target.query("select table_name from teak_replicate.copy where source = 'myw'", database=None)
+        self.at(["insert into t values (3)"], database="myw")
+        check(("w",) in left(), f"{left()}")
+        held.commit()
+        self.at(["insert into w values (3, '{}')"], database="myw")
+        held.close()
+        self.agent.until(lambda: not left(), "that all is copied")
+        self.catch_up("myw")
+        check(self.same("myw.t") == 3 and self.same("myw.w") == 3 and self.agent.command("verify")[0] == 0 and self.agent.stop() == 0, self.agent.says())
+
     def case_texts_are_compared_whatever_their_order(self):
         self.follow("myo")
         choices = random.Random(seed())
