@@ -50,7 +50,7 @@ step_style() { scripts/style.py; }
 # quick.
 step_doc() {
     RUSTDOCFLAGS="-D warnings" limited cargo doc --no-deps --quiet \
-        --package teak-core --package teak-rows --package teak-plugin --package teak-heap --package teak-console \
+        --package teak-core --package teak-archive --package teak-rows --package teak-plugin --package teak-heap --package teak-console \
         --package teak-client --package teak-sql --package teak-binlog --package teak-load \
         --package teak-replicate --package teak-convert --package teak-metrics --package teak-exporter \
         --package teak-report --package teak-top
