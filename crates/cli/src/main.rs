@@ -2,6 +2,7 @@
 //!
 //! One module per subcommand; the work is in the core, in the crates of the others, or in the module's own directory.
 
+mod archive;
 mod backup;
 mod backup_commands;
 mod binlog;
@@ -99,6 +100,8 @@ enum Command {
     /// End transactions that Spider's heads have left prepared on shards, as these have noted
     #[command(disable_help_flag = true)]
     Resolve(Box<resolve::Arguments>),
+    /// Keep files in an archive: each content once, found by typed metadata, protected by holds
+    Archive(archive::Arguments),
     /// Print statements that make views of who waits for whom, in a database `teak`: teak views | mariadb
     Views,
     /// Print the version
@@ -131,6 +134,7 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report_on(&arguments, &mut out),
         Command::Top(arguments) => top::run(&arguments, &mut out).map_err(Failure::Top),
         Command::Resolve(arguments) => resolve::run(&arguments, &mut out).map_err(Failure::Resolve),
+        Command::Archive(arguments) => archive::run(&arguments, &mut out).map_err(Failure::Archive),
         Command::Views => views(&mut out),
         Command::Version => version(&mut out),
         Command::Man { dir } => man(&dir),
@@ -161,6 +165,7 @@ enum Failure {
     Report(report::ReportError),
     Top(top::TopError),
     Resolve(resolve::ResolveError),
+    Archive(archive::ArchiveError),
 }
 
 impl std::fmt::Display for Failure {
@@ -183,6 +188,7 @@ impl std::fmt::Display for Failure {
             Failure::Report(error) => error.fmt(f),
             Failure::Top(error) => error.fmt(f),
             Failure::Resolve(error) => error.fmt(f),
+            Failure::Archive(error) => error.fmt(f),
             Failure::NoEngine(dir) => write!(f, "{} is not an engine directory of Teak", dir.display()),
         }
     }

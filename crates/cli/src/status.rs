@@ -17,6 +17,7 @@ pub fn of(failure: &Failure) -> Status {
         Failure::Report(error) => error.status(),
         Failure::Top(error) => error.status(),
         Failure::Resolve(error) => error.status(),
+        Failure::Archive(error) => error.status(),
         Failure::Backup(error) => of_backup(error),
         Failure::Output(_) => Status::InputOutput,
         Failure::Damaged(_) => Status::Damage,
