@@ -22,6 +22,7 @@
 //! |---|---|
 //! | `archive/` | an open archive: putting, getting, changing, protecting, collecting, scrubbing |
 //! | `schema/` | fields, types, values, indexes |
+//! | `view/` | directories made of fields |
 //! | `query/` | expressions, which index answers them, answers in order, cursors |
 //! | `rows` | what stands in the rows of the core's trees |
 //! | `oid`, `calendar`, `bytes` | names; dates as texts; numbers as bytes |
@@ -40,13 +41,15 @@ mod oid;
 mod query;
 mod rows;
 mod schema;
+mod view;
 
 pub use archive::{
-    Archive, Chunking, Clock, Collected, Damage, Durability, Entry, Metadata, Options, Protecting, Range,
-    Rules, Scrub, Scrubbed, Stat, Stored,
+    Archive, Chunking, Clock, Collected, Damage, Durability, Entry, Imported, Metadata, Options, Protecting,
+    Range, Rules, Scrub, Scrubbed, Stat, Stored,
 };
 pub use error::{Error, Result};
 pub use oid::{Digest, Name, Oid};
 pub use query::{Direction, Query};
 pub use rows::{Protection, Record};
 pub use schema::{Definition, Field, FieldDefinition, FullDefinition, Scalar, Schema, Type, Value};
+pub use view::{Item, Listing, View};

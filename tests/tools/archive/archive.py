@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -147,6 +148,74 @@ def case_pages(archive):
     by_name = sorted(range(30), key=str, reverse=True)
     expect(found, [oids[number] for number in by_name], "all, in their order")
     archive.refused(2, "cursor", "query", "artist = B", "--order", "file_name:desc", *more)
+
+
+def case_views(archive):
+    archive.ok("init")
+    archive.schema({"namespaces": {"music": {"artist": "string(20)", "track": "long", "title": "string(30)"}}})
+    archive.ok("view", "create", "music", "/{artist}/{track:02}-{title}-{file_name}", "--where", "track > 0")
+    for track, artist in ((1, "AC/DC"), (2, "Bach"), (12, "Bach"), (0, "Bach")):
+        archive.ok("put", archive.file("x.ogg", f"{track}".encode()), "--meta", f"artist={artist}", "--meta", f"track={track}", "--meta", "title=A-B")
+    expect(archive.ok("view", "list"), "music\t/{artist}/{track:02}-{title}-{file_name}\ttrack > 0\n", "list")
+    expect(archive.ok("view", "show", "music"), "/{artist}/{track:02}-{title}-{file_name}\ntrack > 0\n", "show")
+    expect(archive.ok("view", "ls", "music").splitlines(), ["AC%2FDC/", "Bach/"], "directories")
+    expect(archive.ok("view", "ls", "music", "/Bach").splitlines(), ["02-A%2DB-x.ogg", "12-A%2DB-x.ogg"], "files")
+    expect(archive.ok("view", "cat", "music", "/Bach/12-A%2DB-x.ogg"), "12", "bytes")
+    oid = archive.ok("view", "put", "music", "/Händel/03-Water-w.ogg", "-", "--meta", "system.content_type=audio/ogg", given=b"water").strip()
+    expect((archive.stat(oid)["music.track"], archive.ok("view", "cat", "music", "/Händel/03-Water-w.ogg")), (3, "water"), "put")
+    assert oid in archive.ok("view", "ls", "music", "Händel", "-l")
+    archive.refused(2, "'x' is no long", "view", "put", "music", "/a/x-y-z", "-", given=b"")
+    archive.refused(2, "there is no file", "view", "cat", "music", "/Bach/12-A-B-x.ogg")
+    archive.refused(2, "between two fields", "view", "create", "other", "/{artist}{title}")
+    archive.refused(2, "view music needs", "schema", "--set", "-", given=b"{}")
+    archive.ok("view", "drop", "music")
+    archive.refused(2, "there is no view", "view", "ls", "music")
+
+
+def case_folders_go_out_and_in_again(archive):
+    archive.ok("init")
+    archive.schema(MUSIC)
+    folder = os.path.join(archive.files, "folder")
+    os.makedirs(os.path.join(folder, "b", "c"))
+    files = {"a": b"1", "b/x y": content(1, 5_000_000), "b/c/empty": b"", "b/c/again": b"1"}
+    for name, each in files.items():
+        archive.file(os.path.join("folder", name), each)
+    os.symlink("a", os.path.join(folder, "link"))
+    status, out, errors = archive.asked("put", "--recursive", folder, "--meta", "artist=Bach", "--meta", "tags=1", "--meta", "tags=2")
+    assert status == 0 and "link is no file" in errors, (status, errors)
+    oids = out.decode().split()
+    expect(archive.query("", "--fields", "path"), ["folder/a", "folder/b/c/again", "folder/b/c/empty", "folder/b/x y"], "paths")
+    expect(archive.query("path = 'folder/b/x y'"), [oids[3]], "by its path")
+    archive.ok("hold", oids[0], "case")
+    target = os.path.join(archive.files, "export")
+    expect(archive.ok("export", target), "4 records, 3 files\n", "export")
+    with open(os.path.join(target, "manifest.b3"), encoding="ascii") as file:
+        lines = dict(line.rstrip("\n").split("  ") for line in file)
+    expect(sorted(lines), sorted(archive.stat(oid)["system.data"][3:] for oid in (oids[0], oids[2], oids[3])), "the manifest")
+    if shutil.which("b3sum"):
+        subprocess.run(["b3sum", "-c", "manifest.b3"], cwd=target, check=True, stdout=subprocess.DEVNULL)
+    archive.refused(2, "is not empty", "export", target)
+    one, archive.path = archive.path, archive.path + "-2"
+    archive.ok("init")
+    expect(archive.ok("import", target), "4 records, 0 were there\n", "import")
+    expect(archive.ok("import", target), "0 records, 4 were there\n", "again")
+    other, archive.path = archive.path, one
+    for oid in oids:
+        shown = []
+        for archive.path in (one, other):
+            shown.append((archive.ok("stat", oid, "--json"), archive.get(oid)))
+        expect(shown[0][1], shown[1][1], "bytes")
+        first, second = (json.loads(text) for text, _ in shown)
+        expect(first, second, "metadata")
+    archive.refused(2, "is protected", "rm", oids[0])
+    expect(archive.ok("check"), "", "rows")
+    path = os.path.join(target, "data", *next((digits[:2], digits) for digits, name in lines.items() if name.endswith(digits)))
+    os.chmod(path, 0o640)
+    with open(path, "ab") as file:
+        file.write(b"more")
+    archive.path = one + "-3"
+    archive.ok("init")
+    archive.refused(3, "what is to be b3:", "import", target)
 
 
 def case_holds(archive):

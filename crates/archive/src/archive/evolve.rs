@@ -7,11 +7,16 @@ use super::open::json_value;
 use super::Archive;
 use crate::rows::Record;
 use crate::schema::{Definition, Schema, Type};
+use crate::view::{with_indexes, View};
 use crate::{Error, Name, Oid, Result};
+use std::collections::BTreeMap;
 use std::sync::{Arc, RwLockWriteGuard};
 
 /// Records whose entries one transaction puts in.
 const AT_ONCE: usize = 1000;
+
+/// Changes views, which are to do with the schema.
+pub(crate) type ChangeViews<'a> = dyn FnMut(&mut BTreeMap<String, View>, &Schema) -> Result<()> + 'a;
 
 impl Archive {
     /// Gives it another schema, as a whole: fields and indexes that the definition does not have are dropped. If it
@@ -19,14 +24,34 @@ impl Archive {
     /// shorter ones and dropped ones need; not while indexes are built.
     pub fn set_schema(&self, definition: &Definition) -> Result<()> {
         let _care = self.care();
-        {
-            let mut schema = self.schema_alone();
-            let after = definition.after(&schema)?;
-            self.compare(&schema, &after)?;
-            self.write_schema(&mut schema, after)?;
-        }
+        self.change_schema(definition, &self.views()?)?;
         self.build_indexes()?;
         self.answered()
+    }
+
+    /// Changes the views, and the schema where they need another index; `name` is that of the view.
+    pub(crate) fn change_views(&self, change: &mut ChangeViews<'_>, name: &str) -> Result<()> {
+        let _care = self.care();
+        let mut views = self.views()?;
+        change(&mut views, &self.schema())?;
+        // An index without its view does no harm, if a crash leaves it.
+        self.change_schema(&Definition::of(&self.schema()), &views)?;
+        self.transact(|txn| {
+            self.write_setting(txn, "views", &views)?;
+            self.note(txn, "view", name, json_value(&views.get(name))?)
+        })?;
+        self.build_indexes()?;
+        self.answered()
+    }
+
+    fn change_schema(&self, definition: &Definition, views: &BTreeMap<String, View>) -> Result<()> {
+        let mut schema = self.schema_alone();
+        let after = with_indexes(definition, views, &schema)?.after(&schema)?;
+        if (&after.fields, &after.indexes) == (&schema.fields, &schema.indexes) {
+            return Ok(());
+        }
+        self.compare(&schema, &after)?;
+        self.write_schema(&mut schema, after)
     }
 
     fn schema_alone(&self) -> RwLockWriteGuard<'_, Arc<Schema>> {

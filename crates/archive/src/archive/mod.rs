@@ -31,7 +31,7 @@ pub(crate) use get::oid_of_entry;
 pub use get::{Range, Stat};
 pub use open::{Chunking, Clock, Durability, Options, Rules};
 pub use protect::Protecting;
-pub use put::Stored;
+pub use put::{Imported, Stored};
 pub use scrub::{Damage, Scrub, Scrubbed};
 
 use crate::oid::OidMaker;

@@ -263,7 +263,7 @@ impl Archive {
         Ok(())
     }
 
-    pub(super) fn setting<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
+    pub(crate) fn setting<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         let row = self.engine.snapshot().get(&self.trees.settings, name)?;
         row.map(|row| read(&row, name)).transpose()
     }

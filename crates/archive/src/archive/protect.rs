@@ -73,11 +73,7 @@ fn apply(name: Name, what: &Protecting, protection: &mut Protection) -> Result<(
             _ => protection.until = Some(*until),
         },
         Protecting::Hold(hold) => {
-            if hold.is_empty() || hold.len() > MOST_NAME_BYTES || hold.chars().any(char::is_control) {
-                let text =
-                    format!("the name of a hold has 1 to {MOST_NAME_BYTES} bytes, and no control characters");
-                return Err(Error::Usage(text));
-            }
+            check_name(hold)?;
             if protection.holds.len() >= MOST_HOLDS {
                 return Err(Error::Usage(format!("{name} has {MOST_HOLDS} holds, and there can be no more")));
             }
@@ -91,4 +87,25 @@ fn apply(name: Name, what: &Protecting, protection: &mut Protection) -> Result<(
         },
     }
     Ok(())
+}
+
+/// One that comes from elsewhere, in order.
+pub(super) fn checked(protection: &Protection) -> Result<Protection> {
+    let mut checked = protection.clone();
+    checked.holds.sort_unstable();
+    checked.holds.dedup();
+    checked.holds.iter().try_for_each(|hold| check_name(hold))?;
+    match checked.holds.len() > MOST_HOLDS {
+        true => Err(Error::Usage(format!("more than {MOST_HOLDS} holds"))),
+        false => Ok(checked),
+    }
+}
+
+fn check_name(hold: &str) -> Result<()> {
+    match hold.is_empty() || hold.len() > MOST_NAME_BYTES || hold.chars().any(char::is_control) {
+        true => Err(Error::Usage(format!(
+            "the name of a hold has 1 to {MOST_NAME_BYTES} bytes, and no control characters"
+        ))),
+        false => Ok(()),
+    }
 }

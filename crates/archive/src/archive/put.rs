@@ -4,7 +4,7 @@
 //! Otherwise each batch is one, and its list is *pending* until the last, with the record: see docs/design/archive.md
 //! for what a crash leaves in between.
 
-use super::{Archive, Metadata};
+use super::{protect, Archive, Metadata};
 use crate::rows::{
     list_bytes, list_key, Content, ListName, Listed, Protection, Record, StoredChunk, StoredData, LIST_END,
 };
@@ -30,6 +30,21 @@ pub struct Stored {
     pub size: u64,
     /// Whether the data was there already.
     pub was_there: bool,
+}
+
+/// What a record has of another archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// Its name.
+    pub oid: Oid,
+    /// The name of its data.
+    pub data: Digest,
+    /// When it was put there, in microseconds since 1970.
+    pub created: i64,
+    /// When it was changed last, likewise.
+    pub changed: i64,
+    /// What protects it.
+    pub protection: Protection,
 }
 
 /// Chunks that are not stored yet, in their order.
@@ -59,9 +74,31 @@ impl Archive {
         schema.check(&metadata.of_new_record(&schema)?)?;
         let mut upload = Upload::new(self);
         let (data, size) = upload.read(source)?;
-        let stored = upload.finish(data, size, metadata)?;
+        let stored = upload.finish(data, size, metadata, None)?;
         self.answered()?;
         Ok(stored)
+    }
+
+    /// Stores bytes as a record that another archive had, under its OID; `false`: it is there already. Bytes that are
+    /// not those of the name are refused, and so is a record that is there with other data: nothing is overwritten.
+    pub fn import(&self, source: &mut dyn Read, imported: &Imported, metadata: &Metadata) -> Result<bool> {
+        let schema = self.schema();
+        schema.check(&metadata.of_new_record(&schema)?)?;
+        let oid = imported.oid;
+        match self.record(oid) {
+            Ok(there) if there.data == imported.data => return Ok(false),
+            Ok(there) => return Err(Error::Usage(format!("{oid} is there with other data, {}", there.data))),
+            Err(Error::Missing(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let mut upload = Upload::new(self);
+        let (data, size) = upload.read(source)?;
+        if data != imported.data {
+            return Err(Error::Inconsistent(format!("what is to be {} of {oid} is {data}", imported.data)));
+        }
+        upload.finish(data, size, metadata, Some(imported))?;
+        self.answered()?;
+        Ok(true)
     }
 
     /// Stores the chunks of a batch, or counts one more use of each that is there.
@@ -217,12 +254,17 @@ impl<'a> Upload<'a> {
     }
 
     /// The transaction that makes it visible.
-    fn finish(self, data: Digest, size: u64, metadata: &Metadata) -> Result<Stored> {
+    fn finish(self, data: Digest, size: u64, metadata: &Metadata, of: Option<&Imported>) -> Result<Stored> {
         let archive = self.archive;
         let schema = archive.schema_shared();
         let values = metadata.of_new_record(&schema)?;
         schema.check(&values)?;
-        let record = archive.new_record(data, size, values);
+        let mut record = archive.new_record(data, size, values);
+        if let Some(of) = of {
+            let (oid, created, changed) = (of.oid, of.created, of.changed);
+            record =
+                Record { oid, created, changed, protection: protect::checked(&of.protection)?, ..record };
+        }
         let was_there = archive.transact(|txn| {
             let mut content = archive.lock_content(txn, data)?;
             let was_there = content.data.is_some();

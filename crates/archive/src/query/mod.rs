@@ -15,4 +15,6 @@ mod plan;
 mod words;
 
 pub use answer::{Direction, Query};
+pub(crate) use expression::Expression;
 pub(crate) use parse::parse;
+pub(crate) use plan::after;

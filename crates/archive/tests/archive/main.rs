@@ -9,3 +9,4 @@ mod protections;
 mod queries;
 mod schemas;
 mod scrubs;
+mod views;

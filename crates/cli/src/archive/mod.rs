@@ -3,20 +3,26 @@
 //! | file | is about |
 //! |---|---|
 //! | `objects.rs` | putting and getting: `put`, `get`, `stat`, `change`, `rm` |
+//! | `folders.rs` | all files below a directory |
 //! | `asking.rs` | `query` |
 //! | `keeping.rs` | the archive itself: `init`, `schema`, `rules`, `hold`, `retain`, `gc`, `scrub`, `check`, `audit` |
+//! | `views.rs` | `view` |
+//! | `moving.rs` | `export`, `import` |
 //! | `values.rs` | options that are fields, durations, sizes |
 
 mod asking;
+mod folders;
 mod keeping;
+mod moving;
 mod objects;
 mod values;
+mod views;
 
 use clap::{Args, Subcommand};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use teak_archive::{Archive, Name, Options};
+use teak_archive::{Archive, Durability, Name, Options};
 use teak_console::Status;
 use teak_core::file::RealFileSystem;
 
@@ -43,6 +49,12 @@ enum Command {
     Rm(objects::Remove),
     /// Find records by an expression: one OID a line
     Query(asking::Asked),
+    /// Directories made of fields: make them, look into them, read and store files in them
+    View(views::Viewed),
+    /// Write records as plain files with a manifest that `b3sum -c` verifies
+    Export(moving::Export),
+    /// Store what an export has written, with its OIDs
+    Import(moving::Import),
     /// Show the schema as JSON, or give the archive another one
     Schema(keeping::Evolve),
     /// Show or change how long data without records, and versions, are kept
@@ -121,6 +133,9 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ArchiveErro
         Command::Change(change) => objects::change(change, out),
         Command::Rm(remove) => objects::remove(remove),
         Command::Query(asked) => asking::query(asked, out),
+        Command::View(viewed) => views::view(viewed, out),
+        Command::Export(export) => moving::export(export, out),
+        Command::Import(import) => moving::import(import, out),
         Command::Schema(evolve) => keeping::schema(evolve, out),
         Command::Rules(change) => keeping::rules(change, out),
         Command::Hold(hold) => keeping::hold(hold),
@@ -140,6 +155,12 @@ fn options(dir: &Path) -> Options {
 
 fn open(dir: &Path) -> Result<Archive, ArchiveError> {
     Ok(Archive::open_on(Arc::new(RealFileSystem), options(dir))?)
+}
+
+/// For many changes, each of which is told when [`Archive::sync`] was called.
+fn open_for_many(dir: &Path) -> Result<Archive, ArchiveError> {
+    let options = Options { durability: Durability::OnSync, ..options(dir) };
+    Ok(Archive::open_on(Arc::new(RealFileSystem), options)?)
 }
 
 /// Opens an archive, changes it, and leaves it with nothing to replay.

@@ -1,6 +1,6 @@
 //! `teak archive put`, `get`, `stat`, `change`, `rm`.
 
-use super::{changing, name, of_file, open, values, ArchiveError};
+use super::{changing, folders, name, of_file, open, open_for_many, values, ArchiveError};
 use clap::Args;
 use serde_json::{json, Map, Value as Json};
 use std::fs::File;
@@ -21,6 +21,9 @@ pub(super) struct Put {
     /// Metadata of each: a field of the schema and its value; of a list, one of its values
     #[arg(long, value_name = "FIELD=VALUE", value_parser = values::field)]
     meta: Vec<(String, String)>,
+    /// Store all files below directories, with `system.path`; links are passed over
+    #[arg(long, short)]
+    recursive: bool,
     /// Print the OID and the name of the data as a JSON object
     #[arg(long)]
     json: bool,
@@ -77,31 +80,59 @@ pub(super) struct Remove {
     oids: Vec<String>,
 }
 
+/// OIDs are told when all before are durable: after so many.
+const AT_ONCE: usize = 100;
+
 pub(super) fn put(put: &Put, out: &mut dyn Write) -> Result<(), ArchiveError> {
-    changing(&put.path, |archive| {
-        for path in &put.files {
-            let metadata = values::metadata(&put.meta, &[]);
-            let stored = match path.as_os_str() == "-" {
-                true => archive.put(&mut Ending(signals::Input::open()?), &metadata)?,
-                false => put_file(archive, path, metadata)?,
-            };
-            tell(&stored, put.json, out)?;
+    let archive = open_for_many(&put.path)?;
+    let mut stored = Vec::new();
+    let done = put.files.iter().try_for_each(|path| {
+        let metadata = values::metadata(&put.meta, &[]);
+        if put.recursive && path.is_dir() {
+            return folders::walk(path, &mut |file, below| {
+                let mut metadata = metadata.clone();
+                metadata.text("system.path", below);
+                stored.push(put_one(&archive, file, metadata)?);
+                told(&archive, &mut stored, AT_ONCE, put.json, out)
+            });
         }
-        Ok(())
-    })
+        stored.push(put_one(&archive, path, metadata)?);
+        told(&archive, &mut stored, AT_ONCE, put.json, out)
+    });
+    // Also what was stored before something failed.
+    told(&archive, &mut stored, 1, put.json, out)?;
+    archive.close()?;
+    done
 }
 
-fn tell(stored: &Stored, as_json: bool, out: &mut dyn Write) -> Result<(), ArchiveError> {
-    match as_json {
-        true => writeln!(
-            out,
-            "{}",
-            json!({ "oid": stored.oid.to_string(), "data": stored.data.to_string(), "size": stored.size })
-        )?,
-        false => writeln!(out, "{}", stored.oid)?,
+/// Tells what is stored, once it is so many, and durable.
+fn told(
+    archive: &Archive,
+    stored: &mut Vec<Stored>,
+    at_once: usize,
+    as_json: bool,
+    out: &mut dyn Write,
+) -> Result<(), ArchiveError> {
+    if stored.len() < at_once {
+        return Ok(());
     }
-    // What was told is stored; who reads it is to have it at once.
+    archive.sync()?;
+    for one in stored.drain(..) {
+        let (oid, data) = (one.oid.to_string(), one.data.to_string());
+        match as_json {
+            true => writeln!(out, "{}", json!({ "oid": oid, "data": data, "size": one.size }))?,
+            false => writeln!(out, "{oid}")?,
+        }
+    }
     Ok(out.flush()?)
+}
+
+/// Stores a file, or standard input.
+pub(super) fn put_one(archive: &Archive, path: &Path, metadata: Metadata) -> Result<Stored, ArchiveError> {
+    match path.as_os_str() == "-" {
+        true => Ok(archive.put(&mut Ending(signals::Input::open()?), &metadata)?),
+        false => put_file(archive, path, metadata),
+    }
 }
 
 /// With the file's name and time, unless something else is given for them.
@@ -109,7 +140,10 @@ fn put_file(archive: &Archive, path: &Path, mut metadata: Metadata) -> Result<St
     let file = File::open(path).map_err(of_file(path))?;
     let about = file.metadata().map_err(of_file(path))?;
     if about.is_dir() {
-        return Err(ArchiveError::Usage(format!("{} is a directory", path.display())));
+        return Err(ArchiveError::Usage(format!(
+            "{} is a directory: --recursive stores what is in it",
+            path.display()
+        )));
     }
     let schema = archive.schema();
     if let Some(name) = path.file_name().filter(|_| metadata.lacks(&schema, "file.name")) {
