@@ -92,3 +92,28 @@ fn a_reader_goes_on_when_its_object_is_removed_and_collected() {
     assert!(get(&archive, Name::Record(oid)).is_err());
     assert_sound(&archive);
 }
+
+#[test]
+fn gc_in_the_middle_of_a_put_takes_nothing_from_it() {
+    struct Collects<'a>(&'a Archive, &'a [u8]);
+    impl std::io::Read for Collects<'_> {
+        fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+            // Nothing of a put that is under way is to be had, whoever else had the same.
+            collect(self.0);
+            let count = buf.len().min(self.1.len()).min(5000);
+            buf[..count].copy_from_slice(&self.1[..count]);
+            self.1 = &self.1[count..];
+            Ok(count)
+        }
+    }
+    let archive = crate::place::Place::new(3).init();
+    let bytes = Random(4).bytes(200_000);
+    let before = crate::place::put(&archive, &bytes[50_000..], &[]).unwrap();
+    archive.remove(before).unwrap();
+    let stored = archive.put(&mut Collects(&archive, &bytes), &Metadata::default()).unwrap();
+    assert_sound(&archive);
+    let collected = collect(&archive);
+    assert_eq!((collected.data, collected.lists), (0, 0));
+    assert!(get(&archive, Name::Record(stored.oid)).unwrap() == bytes);
+    assert_sound(&archive);
+}

@@ -164,6 +164,10 @@ fn choose(model: &Model, random: &mut Random) -> Op {
                 let mut bytes = Random(1).bytes(random.below(3) * 3000);
                 let own = Random(2 + random.next() % 3).bytes([0, 10, 300, 2000, 40_000][random.below(5)]);
                 bytes.extend(own);
+                if random.below(4) == 0 {
+                    // Chunks that are there twice.
+                    bytes.extend(bytes.clone());
+                }
                 let field = (random.below(2) == 0).then(|| text(random));
                 return Op::Put(bytes, field);
             }

@@ -3,6 +3,7 @@
 use crate::place::{assert_sound, collect, get, metadata, put, Place, Random};
 use std::io::Read;
 use teak_archive::{Archive, Chunking, Digest, Error, Metadata, Name, Range, Rules};
+use teak_core::file::Fault;
 
 #[test]
 fn bytes_of_all_sizes_come_back_whole_and_in_parts() {
@@ -178,4 +179,31 @@ fn metadata_that_does_not_fit_refuses_the_put_and_names_field_and_type() {
     let twice = put(&archive, b"x", &[("file.name", "a"), ("file_name", "b")]).unwrap_err().to_string();
     assert!(twice.contains("given twice"), "{twice}");
     assert_eq!(stored_bytes(&archive), 0);
+}
+
+#[test]
+fn on_a_full_disk_reads_go_on_and_what_was_answered_stays() {
+    for writes in 0..12 {
+        let mut place = Place::new(writes);
+        let archive = place.init();
+        let bytes = Random(9).bytes(30_000);
+        let oid = put(&archive, &bytes, &[]).unwrap();
+        place.fs.fail_from(writes, Fault::Enospc);
+        let (mut answered, mut failed) = (Vec::new(), None);
+        for number in 0..10 {
+            match put(&archive, &Random(100 + number).bytes(20_000), &[]) {
+                Ok(oid) => answered.push(oid),
+                Err(error) => failed = Some(error),
+            }
+        }
+        assert!(matches!(failed, Some(Error::Core(_))), "{failed:?}");
+        assert_eq!(get(&archive, Name::Record(oid)).unwrap(), bytes);
+        drop(archive);
+        place.fs.heal();
+        place.fs = place.fs.kill();
+        let archive = place.open().unwrap();
+        assert!(answered.iter().chain([&oid]).all(|oid| get(&archive, Name::Record(*oid)).is_ok()));
+        collect(&archive);
+        assert_sound(&archive);
+    }
 }
