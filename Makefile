@@ -101,8 +101,9 @@ soak-resolve: ## 200 kills of a head with Spider or of its shards amid transfers
 soak-plans: ## more of tests/answers/sql under each of nine settings of the optimizer and of memory, beside InnoDB
 	@TEAK_SQL_TIMEOUT=300 tests/run sql --plans
 
-soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks, simulated; 10,000 of transactions against the model
+soak-crash: ## 10,000 histories of power cuts, kills, I/O errors and full disks, simulated; 10,000 of transactions against the model; 10,000 of archives
 	@TEAK_SEEDS=10000 cargo test --profile checked -p teak-core --test crash --test model
+	@TEAK_SEEDS=10000 cargo test --profile checked -p teak-archive --test archive histories
 
 soak-schedules: ## 20,000 schedules of each test of what is lock-free, and of group commit, snapshots and trees
 	@TEAK_SCHEDULES=20000 scripts/test.sh schedules
@@ -118,6 +119,7 @@ soak-hostile: ## 300,000 mutations of each file in the corpora of the decoders
 	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-core --test hostile
 	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-client -p teak-metrics -p teak-sql -p teak-top hostile
 	@TEAK_MUTATIONS=300000 tests/run metadata
+	@TEAK_MUTATIONS=30000 cargo test --profile checked -p teak-archive --test archive hostile
 
 bench: ## sysbench, Teak against InnoDB, medians of 3 runs: about half an hour, on an idle machine
 	@benches/sysbench.sh

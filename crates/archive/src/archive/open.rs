@@ -205,9 +205,8 @@ impl Archive {
         let schema: Schema = read(&kept("schema")?, "schema")?;
         let mut last = snapshot.rows(&trees.chunks).descending();
         let next_chunk = match last.advance()? {
-            true => {
-                u64::from_be_bytes(last.key().try_into().map_err(|_| Error::row(CHUNKS, last.key()))?) + 1
-            }
+            true => u64::from_be_bytes(last.key().try_into().map_err(|_| Error::row(CHUNKS, last.key()))?)
+                .saturating_add(1),
             false => 0,
         };
         // Names are to differ, and are no secrets: what the system gives hash tables does.

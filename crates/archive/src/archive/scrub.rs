@@ -98,7 +98,7 @@ impl Archive {
         while state.bytes < end && !stop() {
             let found = match rows.advance() {
                 Ok(false) => return Ok(false),
-                Ok(true) => rows.value().map(|row| (check_chunk(row).is_some(), row.len() as u64 - 32)),
+                Ok(true) => rows.value().map(|row| (check_chunk(row).is_some(), bytes_of(row))),
                 Err(error) => Err(error),
             };
             // A row that is found and cannot be read has its key.
@@ -125,9 +125,9 @@ impl Archive {
     /// Where no cursor comes by; whether numbers are left.
     fn probe(&self, snapshot: &Snapshot, state: &mut State) -> Result<bool> {
         let end = self.next_chunk.load(std::sync::atomic::Ordering::SeqCst);
-        for number in state.next..end.min(state.next + PROBED) {
+        for number in state.next..end.min(state.next.saturating_add(PROBED)) {
             match snapshot.get(&self.trees.chunks, number.to_be_bytes()) {
-                Ok(Some(row)) => state.count(number, check_chunk(&row).is_some(), row.len() as u64 - 32),
+                Ok(Some(row)) => state.count(number, check_chunk(&row).is_some(), bytes_of(&row)),
                 Ok(None) => state.next = number + 1,
                 Err(error) if is_damage(&error) => state.count(number, false, 0),
                 Err(error) => return Err(error.into()),
@@ -205,13 +205,18 @@ impl Archive {
 
 impl State {
     fn count(&mut self, number: u64, is_good: bool, bytes: u64) {
-        self.next = number + 1;
+        self.next = number.saturating_add(1);
         self.chunks += 1;
         self.bytes += bytes;
         if !is_good {
             self.damaged.insert(number);
         }
     }
+}
+
+/// Without the name before them; of a row that is too short there are none.
+fn bytes_of(row: &[u8]) -> u64 {
+    row.len().saturating_sub(32) as u64
 }
 
 fn is_damage(error: &CoreError) -> bool {
