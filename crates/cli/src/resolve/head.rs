@@ -1,7 +1,7 @@
 //! A server with Spider, and what it has noted of transactions over shards.
 
 use super::decision::State;
-use super::shard::Place;
+use super::shard::Endpoint;
 use super::xid::Xid;
 use super::ResolveError;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub struct Noted {
     /// As it is written.
     pub text: String,
     /// Which shards take part, as far as it had come.
-    pub members: Vec<Place>,
+    pub members: Vec<Endpoint>,
 }
 
 impl Head {
@@ -61,19 +61,19 @@ impl Head {
             if let Some(known) = known {
                 known
                     .members
-                    .push(Place::of(&rest.iter().map(|value| text_of(Some(value))).collect::<Vec<_>>()));
+                    .push(Endpoint::of(&rest.iter().map(|value| text_of(Some(value))).collect::<Vec<_>>()));
             }
         }
         Ok(noted)
     }
 
     /// The shards that it knows, by its servers.
-    pub fn places(&mut self) -> Result<Vec<Place>, ResolveError> {
+    pub fn places(&mut self) -> Result<Vec<Endpoint>, ResolveError> {
         let query = "SELECT Host, Port, Socket, Username, Password FROM mysql.servers WHERE Wrapper IN ('mysql', 'mariadb')";
         let rows = self.connection.query(query)?;
         let texts =
             |row: Vec<Option<Vec<u8>>>| row.iter().map(|value| text_of(Some(value))).collect::<Vec<_>>();
-        Ok(rows.into_iter().map(|row| Place::of(&texts(row))).collect())
+        Ok(rows.into_iter().map(|row| Endpoint::of(&texts(row))).collect())
     }
 
     /// The connections that carry out a statement now.

@@ -16,7 +16,7 @@ mod xid;
 
 use decision::{Decision, Life};
 use head::{Head, Noted};
-use shard::{Place, Prepared, Shard};
+use shard::{Endpoint, Prepared, Shard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -26,8 +26,8 @@ use xid::Xid;
 /// Options of `teak resolve`.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
-    /// A server with Spider: mariadb://[USER@][HOST[:PORT]], or mysql://, with the options below. Once for each head over
-    /// the same shards
+    /// A server with Spider: mariadb://[USER@][HOST[:PORT]], or mysql://, with the options below. Once for each head
+    /// over the same shards
     #[arg(long, value_name = "URL", required = true)]
     head: Vec<String>,
     /// Say what would be done, and do nothing
@@ -168,7 +168,7 @@ impl Look {
         Ok(look)
     }
 
-    fn reach(&mut self, place: &Place, like: &teak_client::Settings) -> Result<(), ResolveError> {
+    fn reach(&mut self, place: &Endpoint, like: &teak_client::Settings) -> Result<(), ResolveError> {
         let name = place.name();
         if self.shards.contains_key(&name) || self.away.contains_key(&name) {
             return Ok(());
@@ -251,7 +251,7 @@ impl Work<'_> {
             Decision::Commit => (true, "commit"),
             Decision::Rollback => (false, "roll back"),
         };
-        let is_lost = |place: &Place| self.look.away.contains_key(&place.name());
+        let is_lost = |place: &Endpoint| self.look.away.contains_key(&place.name());
         let has_all = match noted.members.is_empty() {
             true => self.look.away.is_empty(),
             false => !noted.members.iter().any(is_lost),

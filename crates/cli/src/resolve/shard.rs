@@ -8,7 +8,7 @@ use teak_client::{Address, Connection, Error, Settings};
 
 /// Where a shard is, and who the head is there.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct Endpoint {
     address: Address,
     user: String,
     password: String,
@@ -22,9 +22,9 @@ pub fn name_of(address: &Address) -> String {
     }
 }
 
-impl Place {
+impl Endpoint {
     /// Of host, port, socket, user and password, as Spider's tables have them.
-    pub fn of(texts: &[String]) -> Place {
+    pub fn of(texts: &[String]) -> Endpoint {
         let text = |at: usize| texts.get(at).cloned().unwrap_or_default();
         let address = match (text(0), text(2)) {
             (host, socket) if !socket.is_empty() && (host.is_empty() || host == "localhost") => {
@@ -34,7 +34,7 @@ impl Place {
                 Address::Tcp { host, port: text(1).parse().ok().filter(|port| *port > 0).unwrap_or(3306) }
             }
         };
-        Place { address, user: text(3), password: text(4) }
+        Endpoint { address, user: text(3), password: text(4) }
     }
 
     /// What tells it from others.
@@ -61,7 +61,7 @@ pub struct Shard {
 
 impl Shard {
     /// Connects as the head does; all else is as the head was reached.
-    pub fn connect(place: &Place, like: &Settings) -> Result<Shard, Error> {
+    pub fn connect(place: &Endpoint, like: &Settings) -> Result<Shard, Error> {
         let mut settings = like.clone();
         settings.database = None;
         (settings.address, settings.user) = (place.address.clone(), place.user.clone());

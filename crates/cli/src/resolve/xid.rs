@@ -14,8 +14,8 @@ const FORMAT: i64 = 1;
 const STATEMENT_DIGITS: usize = 16;
 
 impl Xid {
-    /// Of what `XA RECOVER` and `mysql.spider_xa` have: one behind the other, perhaps with zeros behind both; None: they
-    /// are shorter than that says.
+    /// Of what `XA RECOVER` and `mysql.spider_xa` have: one behind the other, perhaps with zeros behind both; None:
+    /// they are shorter than that says.
     pub fn new(format: i64, transaction: usize, branch: usize, bytes: &[u8]) -> Option<Xid> {
         let of_branch = bytes.get(transaction..transaction.checked_add(branch)?)?;
         Some(Xid { format, transaction: bytes[..transaction].to_vec(), branch: of_branch.to_vec() })
