@@ -28,6 +28,17 @@ time_t time_of_definition(const TABLE_SHARE* share) {
     return my_stat(path, &found, MYF(0)) ? found.st_ctime : 0;
 }
 
+/* About what a row takes of which no checkpoint has written any. */
+ulong guessed_row_length(const TABLE_SHARE* share) {
+    constexpr uint32 kText = 32; /* of what may be longer */
+    ulong length = 0;
+    for (Field** field = share->field; *field; field++)
+        length += ((*field)->flags & BLOB_FLAG) || (*field)->type() == MYSQL_TYPE_VARCHAR
+                      ? std::min((*field)->field_length, kText)
+                      : (*field)->pack_length();
+    return length;
+}
+
 } // namespace
 
 void TableStatistics::tell(uint flag, ha_statistics* to) {
@@ -46,8 +57,10 @@ void TableStatistics::tell(uint flag, ha_statistics* to) {
         to->index_file_length = now.index_bytes;
         if (lives_in_memory(open_.table->s->option_struct)) to->data_file_length = teak_table_memory_bytes(open_.core);
         if (flag & HA_STATUS_VARIABLE_EXTRA) tell_space(to);
-        /* What a row is to its reader: beside Data_length it shows what compression does. */
+        /* What a row is to its reader: beside Data_length it shows what compression does. Never 0 if there are rows: a
+           head of Spider multiplies by it what a scan costs. */
         to->mean_rec_length = static_cast<ulong>(now.rows ? now.raw_bytes / now.rows : 0);
+        if (now.rows && !to->mean_rec_length) to->mean_rec_length = guessed_row_length(open_.table->s);
         to->check_time = 0;
     }
     if (flag & HA_STATUS_CONST) {
