@@ -3,10 +3,11 @@
 import os
 import subprocess
 
+from kit.cases import carry_out
 from kit.options import ROOT
 from kit.server import Server, free_port
 
-UNAVAILABLE = 69
+SKIPPED, UNAVAILABLE = 77, 69
 HEAD_OPTIONS = ["--plugin-load-add=ha_spider", "--server-id=1", "--loose-spider-internal-xa=1", "--loose-spider-internal-xa-id-type=1", "--loose-spider-local-lock-table=1"]
 
 
@@ -61,3 +62,17 @@ class Spider:
         """All."""
         for server in (self.head, *self.shards):
             server.kill()
+
+
+def on_spider(arguments, make, cases):
+    """Runs these cases of what `make` makes of a directory of plugins, which has servers as `spider`; the exit status, 77 where there is no plugin of Spider."""
+    subprocess.run(["rm", "-rf", arguments.directory], check=True)
+    plugin_dir = plugins(arguments.directory)
+    if plugin_dir is None:
+        return SKIPPED
+    made = make(plugin_dir)
+    try:
+        made.make()
+        return 1 if carry_out([getattr(made, f"case_{name}") for name in cases]) else 0
+    finally:
+        made.spider.kill()

@@ -19,8 +19,8 @@ from kit.busy import Task
 from kit.cases import carry_out, cases_of, check
 from kit.options import ROOT, parser
 from kit.server import free_port
+from kit.spider import SKIPPED, UNAVAILABLE
 
-SKIPPED, UNAVAILABLE = 77, 69
 SCRIPT = os.path.join(ROOT, "scripts/cluster.sh")
 
 

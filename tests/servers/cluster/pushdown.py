@@ -7,17 +7,15 @@ is sent is read from the shards' general logs. Ends with 77 where the plugin of 
 
 import random
 import re
-import subprocess
 import sys
 
 import pymysql
 
 from kit.asking import rows
-from kit.cases import carry_out, check
+from kit.cases import check
 from kit.options import parser, seed
-from kit.spider import Spider, plugins
+from kit.spider import Spider, on_spider
 
-SKIPPED = 77
 ENGINES = ("Teak", "InnoDB")
 COLUMNS = "shard int not null, id int not null, a int, b int, word varchar(40), price decimal(10,2), made datetime, primary key (shard, id), key a (a), key ba (b, a), key word (word(10))"
 # Sent now and then, by the time and not by the statement: statistics, and what a connection is set to.
@@ -111,16 +109,7 @@ class Two:
 
 def main():
     arguments = parser(__doc__, statements=400).parse_args()
-    subprocess.run(["rm", "-rf", arguments.directory], check=True)
-    plugin_dir = plugins(arguments.directory)
-    if plugin_dir is None:
-        return SKIPPED
-    two = Two(arguments, plugin_dir, random.Random(seed()))
-    try:
-        two.make()
-        return 1 if carry_out([two.case_the_same_is_sent_and_answered, two.case_tables_are_equal]) else 0
-    finally:
-        two.spider.kill()
+    return on_spider(arguments, lambda plugin_dir: Two(arguments, plugin_dir, random.Random(seed())), ("the_same_is_sent_and_answered", "tables_are_equal"))
 
 
 if __name__ == "__main__":

@@ -14,11 +14,10 @@ import pymysql
 
 from kit.asking import rows
 from kit.busy import Task
-from kit.cases import carry_out, check
+from kit.cases import check
 from kit.options import parser, seed
-from kit.spider import Spider, plugins
+from kit.spider import Spider, on_spider
 
-SKIPPED = 77
 ACCOUNTS, BALANCE, CLIENTS = 20, 1000, 4
 # What waits for what is prepared gives up soon.
 WAITS = ["--teak-lock-wait-timeout=3", "--innodb-lock-wait-timeout=3"]
@@ -171,18 +170,8 @@ class Bank:
 
 
 def main():
-    options = parser(__doc__, rounds=10, engine="Teak")
-    arguments = options.parse_args()
-    subprocess.run(["rm", "-rf", arguments.directory], check=True)
-    plugin_dir = plugins(arguments.directory)
-    if plugin_dir is None:
-        return SKIPPED
-    bank = Bank(arguments, plugin_dir, random.Random(seed()))
-    try:
-        bank.make()
-        return 1 if carry_out([bank.case_young_busy_and_unknown_ones_are_left, bank.case_a_shard_that_is_away_is_told, bank.case_killed_at_any_moment]) else 0
-    finally:
-        bank.spider.kill()
+    arguments = parser(__doc__, rounds=10, engine="Teak").parse_args()
+    return on_spider(arguments, lambda plugin_dir: Bank(arguments, plugin_dir, random.Random(seed())), ("young_busy_and_unknown_ones_are_left", "a_shard_that_is_away_is_told", "killed_at_any_moment"))
 
 
 if __name__ == "__main__":
