@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql cluster cluster-sql cluster-status cluster-kill cluster-add cluster-down heap-demo build profiled setup test mtr mtr-all format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential soak-replicate soak-resolve bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-lock-tables bench-heap bench-online-ddl apps limits fresh mysql-root
+.PHONY: help up down sql cluster cluster-sql cluster-status cluster-kill cluster-add cluster-down heap-demo build profiled setup test mtr mtr-all mtr-spider format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential soak-replicate soak-resolve bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-lock-tables bench-heap bench-online-ddl apps limits fresh mysql-root
 .DEFAULT_GOAL := help
 # Benchmarks share tests/kit with the tests.
 export PYTHONPATH := $(CURDIR)/tests
@@ -56,6 +56,9 @@ mtr: ## MariaDB's own storage engine suites and tests of foreign keys, Teak's ou
 
 mtr-all: mtr ## the same, and 1,000 tests of MariaDB's suites main, innodb, parts, binlog and others: an hour
 	@tests/run mtr suites
+
+mtr-spider: ## MariaDB's own tests of Spider, with shards of InnoDB and of Teak: half an hour
+	@tests/run spider
 
 format: ## put Rust and C++ sources into the form that `make test` checks
 	@cargo fmt --all

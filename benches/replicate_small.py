@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """How many small transactions of several sources a second `teak replicate` applies, and MariaDB's own multi-source replica, from the same logs in the same engine.
 
-    PYTHONPATH=tests benches/replicate_small.py [--sources N] [--transactions N] [--rows N] [--runs N] [--workers 1,4] [--orders kept,free]
+    PYTHONPATH=tests benches/replicate_small.py [--sources N] [--transactions N] [--rows N] [--width BYTES] [--runs N] [--workers 1,4] [--orders kept,free]
 
-Each source has a log of transactions of one row each (INSERT, UPDATE, DELETE by key), or of `--rows`, in a database of its own before anybody reads it. The replica has
+Each source has a log of transactions of one row each (INSERT, UPDATE, DELETE by key), or of `--rows`, in a database of its own before anybody reads it. Rows have a text of 64 bytes, or of `--width`, which does not repeat itself. The replica has
 `slave_parallel_threads` 4 in optimistic mode; the program has each of these numbers of workers, if there are several with each order of commits. Prints seconds from the beginning to the last transaction, transactions a second, and the ratio.
 """
 
@@ -22,39 +22,44 @@ CACHE = 256 << 20
 ROWS = 10_000
 
 
-def small(cursor, transactions):
+def text(number, width):
+    """An expression of so many bytes, which depends on a number: SHA-512 has 128 hexadecimal digits."""
+    return f"sha2({number}, 256)" if width == 64 else f"left(concat({', '.join(f'sha2({number} + {part}, 512)' for part in range(width // 128 + 1))}), {width})"
+
+
+def small(cursor, transactions, width):
     """Transactions of a row each."""
     cursor.execute(f"""begin not atomic
         for i in 1..{transactions} do
-            case i % 4 when 0 then delete from t where id = (i * 7919) % {ROWS}; when 1 then replace into t values ((i * 7919) % {ROWS}, i, sha2(i, 256));
+            case i % 4 when 0 then delete from t where id = (i * 7919) % {ROWS}; when 1 then replace into t values ((i * 7919) % {ROWS}, i, {text('i', width)});
             else update t set k = k + 1 where id = (i * 7919) % {ROWS}; end case;
         end for;
     end""")
 
 
-def large(cursor, transactions, rows):
+def large(cursor, transactions, rows, width):
     """Transactions of so many rows, a third of which come, change and go each."""
     part = rows // 3
     for first in range(ROWS, ROWS + transactions * rows, rows):
         cursor.execute("begin")
-        cursor.execute(f"insert into t select seq, seq, sha2(seq, 256) from seq_{first}_to_{first + part - 1}")
-        cursor.execute(f"update t set k = k + 1, c = sha2(k, 256) where id between {first} and {first + part - 1}")
+        cursor.execute(f"insert into t select seq, seq, {text('seq', width)} from seq_{first}_to_{first + part - 1}")
+        cursor.execute(f"update t set k = k + 1, c = {text('k', width)} where id between {first} and {first + part - 1}")
         cursor.execute(f"delete from t where id between {first - rows} and {first - rows + part - 1}")
         cursor.execute("commit")
 
 
-def fill(source, number, transactions, rows):
+def fill(source, number, transactions, rows, width):
     """Writes the log."""
     connection = source.connect(database=None, autocommit=True)
     with connection.cursor() as cursor:
         cursor.execute(f"create database d{number}")
-        cursor.execute(f"create table d{number}.t (id int primary key, k int not null, c varchar(100) not null, key (k))")
+        cursor.execute(f"create table d{number}.t (id int primary key, k int not null, c varchar({max(100, width)}) not null, key (k))")
         cursor.execute(f"use d{number}")
-        cursor.execute(f"insert into t select seq, seq, sha2(seq, 256) from seq_1_to_{ROWS - 1}")
+        cursor.execute(f"insert into t select seq, seq, {text('seq', width)} from seq_1_to_{ROWS - 1}")
         if rows > 1:
-            large(cursor, transactions, rows)
+            large(cursor, transactions, rows, width)
         else:
-            small(cursor, transactions)
+            small(cursor, transactions, width)
         cursor.execute("select @@gtid_binlog_pos")
         position = cursor.fetchone()[0]
     connection.close()
@@ -94,7 +99,7 @@ def by_agent(agent, ports, wanted, workers, order):
 
 
 def main():
-    arguments = parser(__doc__, sources=5, transactions=20_000, rows=1, runs=2, workers="1", orders="kept").parse_args()
+    arguments = parser(__doc__, sources=5, transactions=20_000, rows=1, width=64, runs=2, workers="1", orders="kept").parse_args()
     ways = ["replica", *((workers, order) for workers in map(int, arguments.workers.split(",")) for order in (arguments.orders.split(",") if workers > 1 else ["kept"]))]
     shutil.rmtree(arguments.directory, ignore_errors=True)
     sources = [Server(os.path.join(arguments.directory, f"s{number}"), arguments.plugin_dir, free_port()) for number in range(arguments.sources)]
@@ -104,7 +109,7 @@ def main():
         for number, source in enumerate(sources):
             source.install()
             source.start([*SOURCE_OPTIONS, f"--server-id={number + 1}", f"--gtid-domain-id={number + 1}", "--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2"])
-            positions.append(fill(source, number, arguments.transactions, arguments.rows))
+            positions.append(fill(source, number, arguments.transactions, arguments.rows, arguments.width))
         ports = [int(source.network[1].split("=")[1]) for source in sources]
         # Statements that find no row are in no log.
         total = sum(int(position.split("-")[2]) for position in positions)

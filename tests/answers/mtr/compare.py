@@ -50,7 +50,7 @@ class Suite:
         self.known = known_of_release(next(pathlib.Path(__file__).parents[2].glob("*/" + ("mtr" if name == self.OVERLAID else name))))
         engine = r"-\w+" if name == self.OVERLAID else ""
         self.status = re.compile(
-            rf"^{name}(?P<part>/\w+)?{engine}\.(?P<test>\w+)\s.*\[ (?P<status>[\w-]+) \]\s*(?P<comment>.*)$")
+            rf"^{name}(?P<part>(?:/\w+)*){engine}\.(?P<test>\w+)\s.*\[ (?P<status>[\w-]+) \]\s*(?P<comment>.*)$")
 
     def test_of(self, match):
         """The name of the test that a line of mysql-test-run.pl is about."""
@@ -61,7 +61,8 @@ class Suite:
         """Where in a tree the output of a test may have been recorded."""
         part, _, test = name.rpartition(".")
         suite = f"plugin/{engine.lower()}" if self.name == self.OVERLAID else "suite"
-        return [pathlib.Path(SUITES, suite, self.name, part, f"{test}.result")]
+        directory = pathlib.Path(SUITES, suite, self.name, part)
+        return [directory / f"{test}.result", directory / "r" / f"{test}.result"]
 
     def timeless(self, lines):
         """Without the numbers of connections in lists of them, and how long each has been at it."""
