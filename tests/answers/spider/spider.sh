@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# MariaDB's own tests of Spider: each is recorded with InnoDB and with Teak as the engine of the shards ("children" there),
-# and the two outputs are compared (tests/answers/mtr/compare.py). Half an hour, so not a part of `make test`.
+# MariaDB's own tests of Spider: each is recorded with InnoDB and with Teak as the engine of the shards ("children"
+# there), and the two outputs are compared (tests/answers/mtr/compare.py). Half an hour, so not a part of `make test`.
 #
 # usage: tests/run spider [--accept] [TEST...]   such as tests/run spider bugfix.mdev_29008 basic_sql
 #
