@@ -107,7 +107,23 @@ pub enum Error {
     /// There is no more room, by the archive's own rule.
     #[error("quota: {0}")]
     Quota(String),
-    /// A view, hold or other thing by name that there is not, or is already.
+    /// Another version of a record than the one that was to be changed.
+    #[error("{oid} has version {found}, and version {wanted} was to be changed")]
+    OtherVersion {
+        /// The record.
+        oid: Oid,
+        /// The newest.
+        found: u64,
+        /// The one that was to be.
+        wanted: u64,
+    },
+    /// A view, a path of one, or a hold, that there is not.
+    #[error("{0}")]
+    Unknown(String),
+    /// What contradicts something that is there: a view of that name, other data, a later date.
+    #[error("{0}")]
+    Conflict(String),
+    /// What cannot be meant: a name, a path, a pattern, a size.
     #[error("{0}")]
     Usage(String),
 }

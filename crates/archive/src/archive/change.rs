@@ -89,10 +89,22 @@ impl Archive {
     /// Changes fields of a record, and leaves the others: a new version; its number. With nothing to change it is the
     /// present one.
     pub fn update(&self, oid: Oid, metadata: &Metadata) -> Result<u64> {
+        self.update_from(oid, None, metadata)
+    }
+
+    /// The same, if the record has this version still.
+    pub fn update_version(&self, oid: Oid, version: u64, metadata: &Metadata) -> Result<u64> {
+        self.update_from(oid, Some(version), metadata)
+    }
+
+    fn update_from(&self, oid: Oid, wanted: Option<u64>, metadata: &Metadata) -> Result<u64> {
         let schema = self.schema_shared();
         let keep = self.rules().keep_versions;
         let version = self.transact(|txn| {
             let old = self.lock_record(txn, oid)?;
+            if let Some(wanted) = wanted.filter(|wanted| *wanted != old.version) {
+                return Err(Error::OtherVersion { oid, found: old.version, wanted });
+            }
             self.refuse_protected(Name::Record(oid), &old.protection)?;
             let values = metadata.over(&schema, old.values.clone())?;
             schema.check(&values)?;

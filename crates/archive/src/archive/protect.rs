@@ -68,14 +68,16 @@ fn apply(name: Name, what: &Protecting, protection: &mut Protection) -> Result<(
                     "{name} is retained until {}: that can be made longer, not shorter",
                     calendar::write_timestamp(before)
                 );
-                return Err(Error::Usage(text));
+                return Err(Error::Conflict(text));
             }
             _ => protection.until = Some(*until),
         },
         Protecting::Hold(hold) => {
             check_name(hold)?;
             if protection.holds.len() >= MOST_HOLDS {
-                return Err(Error::Usage(format!("{name} has {MOST_HOLDS} holds, and there can be no more")));
+                return Err(Error::Conflict(format!(
+                    "{name} has {MOST_HOLDS} holds, and there can be no more"
+                )));
             }
             if let Err(at) = protection.holds.binary_search(hold) {
                 protection.holds.insert(at, hold.clone());
@@ -83,7 +85,7 @@ fn apply(name: Name, what: &Protecting, protection: &mut Protection) -> Result<(
         }
         Protecting::Release(hold) => match protection.holds.binary_search(hold) {
             Ok(at) => drop(protection.holds.remove(at)),
-            Err(_) => return Err(Error::Usage(format!("{name} has no hold '{}'", hold.escape_debug()))),
+            Err(_) => return Err(Error::Unknown(format!("{name} has no hold '{}'", hold.escape_debug()))),
         },
     }
     Ok(())

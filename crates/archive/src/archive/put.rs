@@ -87,7 +87,9 @@ impl Archive {
         let oid = imported.oid;
         match self.record(oid) {
             Ok(there) if there.data == imported.data => return Ok(false),
-            Ok(there) => return Err(Error::Usage(format!("{oid} is there with other data, {}", there.data))),
+            Ok(there) => {
+                return Err(Error::Conflict(format!("{oid} is there with other data, {}", there.data)))
+            }
             Err(Error::Missing(_)) => {}
             Err(error) => return Err(error),
         }

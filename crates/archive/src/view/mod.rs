@@ -54,7 +54,7 @@ impl Archive {
             &mut |views, schema| {
                 view.read(schema)?;
                 match views.insert(name.to_string(), view.clone()) {
-                    Some(_) => Err(Error::Usage(format!("there is a view {name} already"))),
+                    Some(_) => Err(Error::Conflict(format!("there is a view {name} already"))),
                     None => Ok(()),
                 }
             },
@@ -78,7 +78,7 @@ impl Archive {
 }
 
 fn no_view(name: &str) -> Error {
-    Error::Usage(format!("there is no view '{}'", name.escape_debug()))
+    Error::Unknown(format!("there is no view '{}'", name.escape_debug()))
 }
 
 impl View {

@@ -60,7 +60,7 @@ impl Archive {
     pub fn list_view(&self, view: &str, path: &str, from: Option<&[u8]>, limit: usize) -> Result<Listing> {
         let walk = self.walk(view)?;
         let place = walk.place(&components(path)?)?;
-        let place = place.ok_or_else(|| Error::Usage(format!("there is no {path} in view {view}")))?;
+        let place = place.ok_or_else(|| Error::Unknown(format!("there is no {path} in view {view}")))?;
         walk.list(&place, from, limit)
     }
 
@@ -74,7 +74,7 @@ impl Archive {
             }
             _ => None,
         };
-        found.ok_or_else(|| Error::Usage(format!("there is no file {path} in view {view}")))
+        found.ok_or_else(|| Error::Unknown(format!("there is no file {path} in view {view}")))
     }
 
     /// The fields that a record has which is to be at a path of a view; what does not fit is told.
@@ -117,7 +117,7 @@ impl Archive {
         let schema = self.schema();
         let reading = self.view(&schema, view)?;
         let index = index_of(&schema, &reading)
-            .ok_or_else(|| Error::Usage(format!("the index of view {view} is being built")))?;
+            .ok_or_else(|| Error::Conflict(format!("the index of view {view} is being built")))?;
         Ok(Walk { archive: self, snapshot: self.engine().snapshot(), reading, index })
     }
 }

@@ -89,6 +89,9 @@ fn versions_of_a_record_stay_readable_as_many_as_are_kept() {
         assert_eq!(changed, version);
     }
     assert_eq!(archive.update(oid, &metadata(&[("file.name", "6")])).unwrap(), 6, "nothing to change");
+    let refused = archive.update_version(oid, 5, &metadata(&[("file.name", "7")]));
+    assert!(matches!(refused, Err(Error::OtherVersion { found: 6, wanted: 5, .. })), "{refused:?}");
+    assert_eq!(archive.update_version(oid, 6, &metadata(&[("file.name", "6")])).unwrap(), 6);
     assert_eq!(archive.versions(oid).unwrap(), [3, 4, 5, 6]);
     let names = |version| {
         archive.version(oid, version).unwrap().fields(&archive.schema()).last().unwrap().1.to_string()

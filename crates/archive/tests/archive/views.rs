@@ -2,7 +2,7 @@
 
 use crate::place::{assert_sound, put, seed, Place, Random};
 use std::collections::{BTreeMap, BTreeSet};
-use teak_archive::{Archive, Definition, Item, Oid, View};
+use teak_archive::{Archive, Definition, Item, Oid, Query, View};
 
 const SCHEMA: &str = r#"{"namespaces": {"m": {"artist": "string(400)", "album": "string(400)", "track": "long", "title": "string(600)", "ext": "string(9)"}}}"#;
 
@@ -197,4 +197,41 @@ fn a_schema_keeps_what_views_need() {
     assert!(archive.drop_view("v").is_err() && archive.views().unwrap().is_empty());
     archive.set_schema(&Definition::default()).unwrap();
     assert_sound(&archive);
+}
+
+#[test]
+fn cursors_that_nobody_gave_are_answered_or_refused() {
+    let archive = archive();
+    for (artist, album) in [("A", "x"), ("B", "y"), ("B", "z")] {
+        put(&archive, album.as_bytes(), &[("artist", artist), ("album", album), ("title", "t")]).unwrap();
+    }
+    view(&archive, "v", "/{artist}/{album}/{title}", "");
+    let mut random = Random(seed(3));
+    let mut places = vec![Vec::new(), vec![0xff; 20], vec![0; 300], vec![0xff; 8000]];
+    for path in ["/", "/B", "/B/y"] {
+        let next = archive.list_view("v", path, None, 1).unwrap().next.unwrap();
+        for at in 0..next.len() {
+            places.push(next[..at].to_vec());
+            let mut changed = next.clone();
+            changed[at] = random.next() as u8;
+            places.push(changed);
+        }
+    }
+    for from in &places {
+        for path in ["/", "/B", "/B/y"] {
+            // Whatever comes: it ends, and without a panic.
+            let _ = archive.list_view("v", path, Some(from), 10);
+        }
+    }
+    let query = |cursor| Query { limit: Some(1), cursor, ..Query::default() };
+    let cursor = archive.query(&query(None), &mut |_| Ok(true)).unwrap().unwrap();
+    for at in 0..cursor.len() {
+        for byte in [b'0', b'9', b'f', b'x', 0xc3] {
+            let mut changed = cursor.clone().into_bytes();
+            changed[at] = byte;
+            let changed = String::from_utf8_lossy(&changed).into_owned();
+            let _ = archive.query(&query(Some(changed)), &mut |_| Ok(true));
+            let _ = archive.query(&query(Some(cursor[..at].into())), &mut |_| Ok(true));
+        }
+    }
 }
