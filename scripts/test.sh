@@ -50,8 +50,8 @@ step_style() { scripts/style.py; }
 # quick.
 step_doc() {
     RUSTDOCFLAGS="-D warnings" limited cargo doc --no-deps --quiet \
-        --package teak-core --package teak-archive --package teak-rows --package teak-plugin --package teak-heap --package teak-console \
-        --package teak-client --package teak-sql --package teak-binlog --package teak-load \
+        --package teak-core --package teak-archive --package teak-archive-http --package teak-rows --package teak-plugin \
+        --package teak-heap --package teak-console --package teak-client --package teak-sql --package teak-binlog --package teak-load \
         --package teak-replicate --package teak-convert --package teak-metrics --package teak-exporter \
         --package teak-report --package teak-top
 }

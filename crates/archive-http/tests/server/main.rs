@@ -1,0 +1,9 @@
+//! A server over real sockets: what it answers, what it refuses, how it ends.
+
+#![allow(missing_docs)]
+
+mod api;
+mod client;
+mod documented;
+mod endings;
+mod hostile;
