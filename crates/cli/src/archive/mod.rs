@@ -8,6 +8,7 @@
 //! | `keeping.rs` | the archive itself: `init`, `schema`, `rules`, `hold`, `retain`, `gc`, `scrub`, `check`, `audit` |
 //! | `views.rs` | `view` |
 //! | `moving.rs` | `export`, `import` |
+//! | `serving.rs` | `serve` |
 //! | `values.rs` | options that are fields, durations, sizes |
 
 mod asking;
@@ -15,6 +16,7 @@ mod folders;
 mod keeping;
 mod moving;
 mod objects;
+mod serving;
 mod values;
 mod views;
 
@@ -71,6 +73,8 @@ enum Command {
     Check(keeping::Check),
     /// Show who has removed, changed or protected what, one JSON object a line
     Audit(keeping::Audit),
+    /// Serve the archive by HTTP, until a signal comes
+    Serve(serving::Serve),
 }
 
 /// Why a command of an archive failed.
@@ -96,6 +100,17 @@ pub enum ArchiveError {
     /// It was told what is damaged.
     #[error("{0}")]
     Damaged(String),
+    /// A server has the archive open.
+    #[error("{} is served at {address}: use its API, see {address}/api/openapi.json", path.display())]
+    Served {
+        /// The archive.
+        path: PathBuf,
+        /// The server's.
+        address: String,
+    },
+    /// It cannot be served.
+    #[error("{0}")]
+    Serve(#[from] teak_archive_http::ServeError),
 }
 
 impl ArchiveError {
@@ -115,7 +130,9 @@ impl ArchiveError {
                 Error::Core(_) => Status::Other,
                 _ => Status::Usage,
             },
-            ArchiveError::Usage(_) => Status::Usage,
+            ArchiveError::Usage(_) | ArchiveError::Served { .. } => Status::Usage,
+            ArchiveError::Serve(teak_archive_http::ServeError::Open(_)) => Status::Usage,
+            ArchiveError::Serve(_) => Status::InputOutput,
             ArchiveError::File { .. } | ArchiveError::Output(_) => Status::InputOutput,
             ArchiveError::Damaged(_) => Status::Damage,
         }
@@ -144,6 +161,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ArchiveErro
         Command::Scrub(read) => keeping::scrub(read, out),
         Command::Check(check) => keeping::check(check, out),
         Command::Audit(audit) => keeping::audit(audit, out),
+        Command::Serve(serve) => serving::serve(serve),
     }
 }
 
@@ -154,13 +172,24 @@ fn options(dir: &Path) -> Options {
 }
 
 fn open(dir: &Path) -> Result<Archive, ArchiveError> {
-    Ok(Archive::open_on(Arc::new(RealFileSystem), options(dir))?)
+    told_who_has_it(Archive::open_on(Arc::new(RealFileSystem), options(dir)))
 }
 
 /// For many changes, each of which is told when [`Archive::sync`] was called.
 fn open_for_many(dir: &Path) -> Result<Archive, ArchiveError> {
     let options = Options { durability: Durability::OnSync, ..options(dir) };
-    Ok(Archive::open_on(Arc::new(RealFileSystem), options)?)
+    told_who_has_it(Archive::open_on(Arc::new(RealFileSystem), options))
+}
+
+/// Of an archive that is in use: by which server, if it is one.
+fn told_who_has_it(opened: teak_archive::Result<Archive>) -> Result<Archive, ArchiveError> {
+    opened.map_err(|error| match &error {
+        teak_archive::Error::InUse(path) => match teak_archive_http::server_of(path) {
+            Some(address) => ArchiveError::Served { path: path.clone(), address },
+            None => error.into(),
+        },
+        _ => error.into(),
+    })
 }
 
 /// Opens an archive, changes it, and leaves it with nothing to replay.
