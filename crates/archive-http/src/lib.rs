@@ -13,7 +13,8 @@
 //! | `problem` | what is answered if something fails |
 //! | `checks` | whether bytes that come are those that were meant |
 //! | `conditions` | If-Match, If-None-Match, Range |
-//! | `objects`, `asking`, `keeping`, `jobs` | what the API does: objects; queries, views; the schema; gc and scrub |
+//! | `objects`, `uploads` | what the API does: objects, at once and in several requests |
+//! | `asking`, `keeping`, `jobs` | queries, views; the schema; gc and scrub |
 //! | `announcement` | a file that says where the server of an archive is |
 //!
 //! Whatever the size of an object, some 100 KiB of it are in memory here, besides what the archive itself takes.
@@ -38,6 +39,7 @@ mod problem;
 mod reply;
 mod routes;
 mod serve;
+mod uploads;
 
 pub use announcement::server_of;
 pub use door::Login;

@@ -3,6 +3,7 @@
 use crate::asked::Asked;
 use crate::checks::{Checked, Checks};
 use crate::conditions::{failed, if_match, tag, wanted, Wanted};
+use crate::incoming::{Cut, Source};
 use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::serve::Site;
@@ -13,7 +14,10 @@ use hyper::header::{
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{json, Map, Value as Json};
-use teak_archive::{Metadata, Name, Oid, Protecting, Protection, Record, Scalar, Schema, Value};
+use std::io::Read;
+use teak_archive::{
+    Archive, Metadata, Name, Oid, Protecting, Protection, Record, Scalar, Schema, Stored, Value,
+};
 
 /// Metadata as a JSON object.
 const METADATA: HeaderName = HeaderName::from_static("teak-metadata");
@@ -25,22 +29,34 @@ pub(crate) fn put(site: &Site, asked: &mut Asked, reply: &mut Reply) -> Result<(
     asked.only(&["meta", "data"])?;
     let metadata = metadata_of(asked, &site.archive.schema())?;
     let checks = Checks::of(asked)?;
-    let body = std::mem::replace(&mut asked.body, crate::incoming::Source::whole(Vec::new()));
-    let mut source = Checked::new(body, checks);
-    let stored = site.archive.put(&mut source, &metadata).map_err(|error| {
-        let cut = source.source().cut.map(crate::incoming::Cut::problem);
-        source.refused.take().or(cut).unwrap_or_else(|| error.into())
-    })?;
+    let body = std::mem::replace(&mut asked.body, Source::whole(Vec::new()));
+    let mut body = Checked::new(body, checks);
+    let stored = store(&site.archive, &mut body, &metadata);
+    let stored = stored.map_err(|problem| body.source().cut.map_or(problem, Cut::problem))?;
+    tell_stored(&stored, reply);
+    Ok(())
+}
+
+/// Stores bytes, if they are those that were meant.
+pub(crate) fn store<R: Read>(
+    archive: &Archive,
+    source: &mut Checked<R>,
+    metadata: &Metadata,
+) -> Result<Stored, Problem> {
+    let stored = archive.put(source, metadata);
+    stored.map_err(|error| source.refused.take().unwrap_or_else(|| error.into()))
+}
+
+pub(crate) fn tell_stored(stored: &Stored, reply: &mut Reply) {
     let (oid, data) = (stored.oid.to_string(), stored.data.to_string());
     reply.status(StatusCode::CREATED);
     reply.header(LOCATION, &format!("/api/objects/{oid}"));
     reply.header(ETAG, &tag(stored.data));
     reply.json(&json!({ "oid": oid, "data": data, "size": stored.size, "was_there": stored.was_there }));
-    Ok(())
 }
 
 /// What parameters, the header and the type of the body say.
-fn metadata_of(asked: &Asked, schema: &Schema) -> Result<Metadata, Problem> {
+pub(crate) fn metadata_of(asked: &Asked, schema: &Schema) -> Result<Metadata, Problem> {
     let mut metadata = Metadata::default();
     for pair in asked.all("meta") {
         match pair.split_once('=') {

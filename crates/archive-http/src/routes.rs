@@ -4,7 +4,7 @@ use crate::asked::{decode, Asked};
 use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::serve::Site;
-use crate::{asking, keeping, objects};
+use crate::{asking, keeping, objects, uploads};
 use hyper::{Method, StatusCode};
 
 /// What a body is.
@@ -47,6 +47,10 @@ pub(crate) const ROUTES: &[Route] = &[
     route("PUT", "/api/objects/{name}/holds/{hold}", Takes::Nothing, objects::hold),
     route("DELETE", "/api/objects/{name}/holds/{hold}", Takes::Nothing, objects::hold),
     route("PUT", "/api/objects/{name}/retention", Takes::Json, objects::retain),
+    route("POST", "/api/uploads", Takes::Nothing, uploads::begin),
+    route("GET", "/api/uploads/{upload}", Takes::Nothing, uploads::state),
+    route("PATCH", "/api/uploads/{upload}", Takes::Bytes, uploads::go_on),
+    route("DELETE", "/api/uploads/{upload}", Takes::Nothing, uploads::forget),
     route("GET", "/api/query", Takes::Nothing, asking::query),
     route("GET", "/api/schema", Takes::Nothing, keeping::schema),
     route("PUT", "/api/schema", Takes::Json, keeping::set_schema),

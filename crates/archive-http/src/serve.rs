@@ -6,6 +6,7 @@ use crate::exchange::respond;
 use crate::jobs::Jobs;
 use crate::patient::Patient;
 use crate::problem::Problem;
+use crate::uploads::Uploads;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -102,6 +103,7 @@ pub enum ServeError {
 pub(crate) struct Site {
     pub(crate) archive: Arc<Archive>,
     pub(crate) jobs: Jobs,
+    pub(crate) uploads: Uploads,
     pub(crate) door: Door,
     pub(crate) patience: Duration,
     pub(crate) streams: Semaphore,
@@ -168,6 +170,7 @@ impl Server {
         let site = Arc::new(Site {
             archive: Arc::clone(&archive),
             jobs: Jobs::default(),
+            uploads: Uploads::default(),
             door: Door { login: settings.login.clone(), local_only },
             patience: settings.patience,
             streams: Semaphore::new(STREAMS),
@@ -185,6 +188,7 @@ impl Server {
         let served = runtime.block_on(connections(&site, self.listener, settings, stop));
         site.ending.store(true, Ordering::SeqCst);
         site.jobs.end();
+        site.uploads.end();
         // Waits for the threads: their connections are gone, so they end at their next byte.
         drop(runtime);
         drop(site);

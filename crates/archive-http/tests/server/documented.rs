@@ -157,7 +157,8 @@ fn each_path_is_answered_as_it_is_documented() {
 
 fn compare(all: &Json, operation: &Json, answer: &Answer, asked: &str) {
     let documented = resolved(all, &operation["responses"][answer.status.to_string()]);
-    assert!(!documented.is_null() && answer.status < 500, "{asked}: {answer:?}");
+    // That there are too many uploads is no failure.
+    assert!(!documented.is_null() && (answer.status < 500 || answer.status == 503), "{asked}: {answer:?}");
     if let Some(schema) = documented.pointer("/content/application~1json/schema") {
         assert!(is_like(all, &answer.json(), schema), "{asked}: {answer:?} is not {schema}");
     } else if documented["content"].is_null() {

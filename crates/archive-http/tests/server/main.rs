@@ -7,3 +7,4 @@ mod client;
 mod documented;
 mod endings;
 mod hostile;
+mod uploads;
