@@ -4,6 +4,7 @@ use crate::problem::Problem;
 use hyper::StatusCode;
 use serde::Deserialize;
 use serde_json::{json, Value as Json};
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -26,7 +27,7 @@ pub(crate) enum Task {
     /// Reads all bytes and compares them with their hashes.
     Scrub {
         /// Bytes a second at most.
-        rate: Option<u64>,
+        rate: Option<NonZeroU64>,
         /// From the beginning, also if one was interrupted.
         #[serde(default)]
         restart: bool,
@@ -165,7 +166,11 @@ fn carry_out(archive: &Archive, task: &Task, stop: &dyn Fn() -> bool) -> teak_ar
             Ok((!stop(), result))
         }
         Task::Scrub { rate, restart } => {
-            let done = archive.scrub(&Scrub { bytes_per_second: *rate, restart: *restart, stop })?;
+            let done = archive.scrub(&Scrub {
+                bytes_per_second: rate.map(NonZeroU64::get),
+                restart: *restart,
+                stop,
+            })?;
             let damage = done.damage.iter().take(TOLD).map(|damage| {
                 let data = damage.data.iter().take(TOLD).map(ToString::to_string);
                 let records = damage.records.iter().take(TOLD).map(Oid::to_string);

@@ -344,6 +344,7 @@ fn gc_and_scrub_are_jobs_whose_state_is_told() {
         (r#"{"kind": "rm"}"#, 400),
         (r#"{"kind": "gc", "rate": 1}"#, 400),
         (r#"{"kind": "gc", "grace": -1}"#, 400),
+        (r#"{"kind": "scrub", "rate": 0}"#, 400),
     ] {
         assert_eq!(served.ask("POST", "/api/jobs", "", task.as_bytes()).refusal().0, status, "{task}");
     }
