@@ -1,4 +1,4 @@
-//! `/api/schema`, `/api/jobs`, `/healthz`: the archive itself.
+//! `/api/schema`, `/api/rules`, `/api/audit`, `/api/jobs`, `/healthz`: the archive itself.
 
 use crate::asked::Asked;
 use crate::conditions::{failed, if_match, tag};
@@ -10,7 +10,7 @@ use hyper::header::{CONTENT_TYPE, ETAG, LOCATION};
 use hyper::StatusCode;
 use serde_json::json;
 use std::io::Write;
-use teak_archive::{Definition, Error, Schema};
+use teak_archive::{Definition, Error, Rules, Scalar, Schema, Value};
 
 /// GET /healthz
 pub(crate) fn health(_: &Site, _: &mut Asked, reply: &mut Reply) -> Result<(), Problem> {
@@ -51,6 +51,46 @@ pub(crate) fn set_schema(site: &Site, asked: &mut Asked, reply: &mut Reply) -> R
     }
     site.archive.set_schema(&definition)?;
     show(&site.archive.schema(), reply)
+}
+
+/// GET /api/rules
+pub(crate) fn rules(site: &Site, asked: &mut Asked, reply: &mut Reply) -> Result<(), Problem> {
+    asked.only(&[])?;
+    let Rules { grace_seconds, keep_versions } = site.archive.rules();
+    reply.json(&json!({ "grace_seconds": grace_seconds, "keep_versions": keep_versions }));
+    Ok(())
+}
+
+/// PUT /api/rules
+pub(crate) fn set_rules(site: &Site, asked: &mut Asked, reply: &mut Reply) -> Result<(), Problem> {
+    asked.only(&[])?;
+    site.archive.set_rules(&asked.json()?)?;
+    rules(site, asked, reply)
+}
+
+/// GET /api/audit
+pub(crate) fn audit(site: &Site, asked: &mut Asked, reply: &mut Reply) -> Result<(), Problem> {
+    asked.only(&["since"])?;
+    let since = match asked.one("since")?.map(|since| Scalar::Timestamp.parse(since)) {
+        None => i64::MIN,
+        Some(Ok(Value::Timestamp(since))) => since,
+        Some(_) => return Err(Problem::of_field("since", "a date or a timestamp is expected")),
+    };
+    reply.header(CONTENT_TYPE, "application/json");
+    let gone = |cause| Error::Stream { what: "cannot write the answer", cause };
+    let mut before = "{\"entries\":[\n";
+    site.archive.audit(since, &mut |entry| {
+        let time = Value::Timestamp(entry.time).to_json();
+        let line = json!({
+            "time": time, "actor": entry.actor, "action": entry.action, "object": entry.object,
+            "details": entry.details,
+        });
+        write!(reply, "{before}{line}").map_err(gone)?;
+        before = ",\n";
+        Ok(true)
+    })?;
+    let begin = if before.starts_with('{') { before } else { "" };
+    writeln!(reply, "{begin}\n]}}").map_err(|cause| gone(cause).into())
 }
 
 /// GET /api/jobs

@@ -21,13 +21,15 @@ use teak_archive::{
 
 /// Metadata as a JSON object.
 const METADATA: HeaderName = HeaderName::from_static("teak-metadata");
+/// Of what is put, besides the bytes.
+pub(crate) const PARAMETERS: [&str; 4] = ["meta", "data", "view", "path"];
 /// What curl says of bytes if it is told nothing.
 const OF_FORMS: &str = "application/x-www-form-urlencoded";
 
 /// POST /api/objects
 pub(crate) fn put(site: &Site, asked: &mut Asked, reply: &mut Reply) -> Result<(), Problem> {
-    asked.only(&["meta", "data"])?;
-    let metadata = metadata_of(asked, &site.archive.schema())?;
+    asked.only(&PARAMETERS)?;
+    let metadata = metadata_of(asked, &site.archive)?;
     let checks = Checks::of(asked)?;
     let body = std::mem::replace(&mut asked.body, Source::whole(Vec::new()));
     let mut body = Checked::new(body, checks);
@@ -55,9 +57,15 @@ pub(crate) fn tell_stored(stored: &Stored, reply: &mut Reply) {
     reply.json(&json!({ "oid": oid, "data": data, "size": stored.size, "was_there": stored.was_there }));
 }
 
-/// What parameters, the header and the type of the body say.
-pub(crate) fn metadata_of(asked: &Asked, schema: &Schema) -> Result<Metadata, Problem> {
-    let mut metadata = Metadata::default();
+/// What a path of a view, parameters, the header and the type of the body say.
+pub(crate) fn metadata_of(asked: &Asked, archive: &Archive) -> Result<Metadata, Problem> {
+    let mut metadata = match (asked.one("view")?, asked.one("path")?) {
+        (None, None) => Metadata::default(),
+        (Some(view), Some(path)) => {
+            archive.fields_of_path(view, path).map_err(|error| Problem::from(error).in_path())?
+        }
+        _ => return Err(Problem::of_field("path", "it goes with a view, and a view with it")),
+    };
     for pair in asked.all("meta") {
         match pair.split_once('=') {
             Some((field, value)) if !field.is_empty() => metadata.text(field, value),
@@ -71,7 +79,7 @@ pub(crate) fn metadata_of(asked: &Asked, schema: &Schema) -> Result<Metadata, Pr
         add_json(&mut metadata, &given)?;
     }
     let content_type = asked.header(CONTENT_TYPE).filter(|of| !of.eq_ignore_ascii_case(OF_FORMS));
-    if let Some(of) = content_type.filter(|_| metadata.lacks(schema, "system.content_type")) {
+    if let Some(of) = content_type.filter(|_| metadata.lacks(&archive.schema(), "system.content_type")) {
         metadata.text("system.content_type", of);
     }
     Ok(metadata)
@@ -103,7 +111,17 @@ fn add_json(metadata: &mut Metadata, given: &Map<String, Json>) -> Result<(), Pr
 /// GET /api/objects/{name}
 pub(crate) fn get(site: &Site, asked: &mut Asked, reply: &mut Reply) -> Result<(), Problem> {
     asked.only(&[])?;
-    let name = asked.name()?;
+    send(site, asked, asked.name()?, reply)
+}
+
+/// GET /api/views/{view}/file
+pub(crate) fn file(site: &Site, asked: &mut Asked, reply: &mut Reply) -> Result<(), Problem> {
+    asked.only(&["path"])?;
+    let oid = site.archive.find_in_view(&asked.segments[0], asked.one("path")?.unwrap_or_default())?;
+    send(site, asked, Name::Record(oid), reply)
+}
+
+fn send(site: &Site, asked: &Asked, name: Name, reply: &mut Reply) -> Result<(), Problem> {
     let stat = site.archive.stat(name)?;
     let tag = tag(stat.data);
     let wanted = wanted(asked, &tag, stat.size)?;

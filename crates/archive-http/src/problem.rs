@@ -68,6 +68,14 @@ impl Problem {
         }
     }
 
+    /// In a path of a view, which fits the view or not.
+    pub(crate) fn in_path(self) -> Problem {
+        match self.status {
+            StatusCode::BAD_REQUEST => Problem { status: StatusCode::CONFLICT, ..self },
+            _ => self,
+        }
+    }
+
     pub(crate) fn body(&self) -> Vec<u8> {
         let mut body = json!({ "error": self.text });
         if let Some(field) = &self.field {

@@ -3,7 +3,7 @@
 
 use crate::asked::Asked;
 use crate::checks::{Checked, Checks};
-use crate::objects::{metadata_of, store, tell_stored};
+use crate::objects::{metadata_of, store, tell_stored, PARAMETERS};
 use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::serve::Site;
@@ -124,9 +124,9 @@ fn number(asked: &Asked, header: HeaderName) -> Result<u64, Problem> {
 
 /// POST /api/uploads
 pub(crate) fn begin(site: &Site, asked: &mut Asked, reply: &mut Reply) -> Result<(), Problem> {
-    asked.only(&["meta", "data"])?;
+    asked.only(&PARAMETERS)?;
     let length = number(asked, LENGTH)?;
-    let metadata = metadata_of(asked, &site.archive.schema())?;
+    let metadata = metadata_of(asked, &site.archive)?;
     let checks = Checks::of(asked)?;
     let (sender, from) = sync_channel(WAITING);
     let archive = Arc::clone(&site.archive);

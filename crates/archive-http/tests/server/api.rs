@@ -180,7 +180,7 @@ fn metadata_changes_from_the_version_that_was_seen() {
 }
 
 #[test]
-fn queries_have_pages_and_views_have_directories() {
+fn queries_have_pages() {
     let served = served();
     let mut oids: Vec<String> = Vec::new();
     for track in 1..=7 {
@@ -217,6 +217,14 @@ fn queries_have_pages_and_views_have_directories() {
         let refused = served.get(&format!("/api/query?{target}"));
         assert_eq!((refused.refusal().0, &*refused.field()), (400, field), "{target}");
     }
+}
+
+#[test]
+fn views_have_directories_and_files() {
+    let served = served();
+    let put =
+        |track| served.put(format!("{track}").as_bytes(), &format!("?meta=artist=Bach&meta=track={track}"));
+    let oids: Vec<String> = (1..=7).map(put).collect();
     let view = br#"{"pattern": "/{artist}/{track:02}", "condition": "track > 2"}"#;
     assert_eq!(served.ask("PUT", "/api/views/by%2Fartist", "", view).status, 201);
     assert_eq!(served.ask("PUT", "/api/views/by%2Fartist", "", view).refusal().0, 409);
@@ -242,6 +250,27 @@ fn queries_have_pages_and_views_have_directories() {
     ] {
         assert_eq!(served.get(&format!("/api/views/{target}")).refusal().0, status, "{target}");
     }
+    let file = |path: &str, range: &str| {
+        served.ask("GET", &format!("/api/views/by%2Fartist/file?path={path}"), range, b"")
+    };
+    assert_eq!((file("Bach/03", "").body, file("/Bach/99", "").refusal().0), (b"3".to_vec(), 404));
+    assert_eq!(file("Bach/03", "Range: bytes=0-0\n").status, 206);
+    let oid = served.put(b"new", "?view=by/artist&path=/Mahler/04&meta=tags=x");
+    let meta = served.get(&format!("/api/objects/{oid}/meta")).json();
+    assert_eq!((&meta["music.artist"], &meta["music.track"]), (&json!("Mahler"), &json!(4)));
+    for (parameters, status) in [
+        ("view=by/artist", 400),
+        ("view=by/artist&path=/Mahler", 409),
+        ("view=by/artist&path=/Mahler/four", 422),
+        ("view=by/artist&path=/Mahler/04&meta=track=5", 422),
+        ("view=nobody&path=/x", 404),
+    ] {
+        assert_eq!(
+            served.ask("POST", &format!("/api/objects?{parameters}"), "", b"x").refusal().0,
+            status,
+            "{parameters}"
+        );
+    }
     assert_eq!(served.ask("DELETE", "/api/views/by%2Fartist", "", b"").status, 204);
     assert_eq!(served.ask("DELETE", "/api/views/by%2Fartist", "", b"").refusal().0, 404);
 }
@@ -260,6 +289,23 @@ fn schemas_are_set_as_a_whole_and_refused_with_a_reason() {
     assert_eq!(served.ask("PUT", "/api/schema", "If-Match: \"77\"\n", wider).refusal().0, 412);
     assert_eq!(served.ask("PUT", "/api/schema", &format!("If-Match: {tag}\n"), wider).status, 200);
     assert_eq!(served.ask("PUT", "/api/schema", &format!("If-Match: {tag}\n"), wider).refusal().0, 412);
+}
+
+#[test]
+fn rules_are_set_and_what_was_done_is_told() {
+    let served = Served::new();
+    assert_eq!(served.get("/api/audit").json()["entries"], json!([]));
+    let rules = br#"{"grace_seconds": 60, "keep_versions": 2}"#;
+    assert_eq!(served.ask("PUT", "/api/rules", "", rules).json(), served.get("/api/rules").json());
+    assert_eq!(served.get("/api/rules").json()["keep_versions"], 2);
+    assert_eq!(served.ask("PUT", "/api/rules", "", b"{\"grace_seconds\": 1}").refusal().0, 400);
+    let oid = served.put(b"x", "");
+    assert_eq!(served.ask("DELETE", &format!("/api/objects/{oid}"), "", b"").status, 204);
+    let told = served.get("/api/audit").json();
+    let actions: Vec<_> = told["entries"].as_array().unwrap().iter().map(|entry| &entry["action"]).collect();
+    assert_eq!((json!(actions), &told["entries"][1]["object"]), (json!(["rules", "remove"]), &json!(oid)));
+    assert_eq!(served.get("/api/audit?since=2100-01-01").json()["entries"], json!([]));
+    assert_eq!(served.get("/api/audit?since=soon").field(), "since");
 }
 
 #[test]
