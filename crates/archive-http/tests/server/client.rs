@@ -203,6 +203,13 @@ impl Conversation {
     }
 }
 
+/// Random numbers of `TEAK_SEED`, or of another number.
+pub fn seed(otherwise: u64) -> u64 {
+    let seed = std::env::var("TEAK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(otherwise);
+    println!("TEAK_SEED={seed}");
+    seed
+}
+
 /// Bytes that do not repeat.
 pub fn bytes(seed: u64, count: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;

@@ -38,6 +38,21 @@ fn what_is_under_way_is_finished_and_then_the_server_ends() {
 }
 
 #[test]
+fn an_answer_that_is_under_way_is_finished() {
+    let served = Served::new();
+    let whole = bytes(9, 8_000_000);
+    let oid = served.put(&whole, "");
+    let mut getting = served.connect();
+    getting.send(&request(served.address, "GET", &format!("/api/objects/{oid}"), "", b"")).unwrap();
+    std::io::BufRead::fill_buf(&mut getting.0).unwrap();
+    served.tell_to_stop();
+    while TcpStream::connect(served.address).is_ok() {}
+    assert!(getting.answer("GET").unwrap().body == whole);
+    assert!(getting.has_ended());
+    served.end();
+}
+
+#[test]
 fn uploads_that_are_broken_off_leave_nothing() {
     let served = Served::new();
     let whole = bytes(2, 2_000_000);

@@ -1,6 +1,6 @@
 //! Requests that nobody should send.
 
-use crate::client::{bytes, options, request, Served};
+use crate::client::{bytes, options, request, seed, Served};
 use std::io::Read;
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ fn changed_requests_are_answered_or_ended_and_never_a_panic() {
         ),
         request(served.address, "GET", "/api/query?q=file.name+=+x&limit=3&order=file.name:desc", "", b""),
     ];
-    let random = bytes(9, 6000);
+    let random = bytes(seed(9), 6000);
     for (turn, choice) in random.chunks_exact(8).enumerate() {
         let mut changed = requests[turn % requests.len()].clone();
         let at = usize::from(u16::from_le_bytes([choice[0], choice[1]])) % changed.len();
