@@ -17,7 +17,7 @@
 //! | `asking`, `keeping`, `jobs` | queries, views; the schema; gc and scrub |
 //! | `announcement` | a file that says where the server of an archive is |
 //!
-//! Whatever the size of an object, some 100 KiB of it are in memory here, besides what the archive itself takes.
+//! Whatever the size of an object, some hundred KiB of it are in memory here, besides what the archive itself takes.
 //! `docs/archive.md` is for users, `docs/design/archive.md` says how it works.
 
 #![deny(missing_docs, unnameable_types)]
