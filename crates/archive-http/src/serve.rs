@@ -47,7 +47,7 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Who may ask; `None`: whoever can reach it.
     pub login: Option<Login>,
-    /// Whether it may listen without a login where other machines reach it.
+    /// Whether it may listen without a login where other machines reach it, and answer to any name.
     pub open_to_all: bool,
     /// Connections at a time; more wait in the system's queue.
     pub most_connections: usize,
@@ -166,7 +166,7 @@ impl Server {
             .as_ref()
             .map(|directory| Announcement::new(directory, self.address))
             .transpose()?;
-        let local_only = settings.login.is_none() && self.address.ip().is_loopback();
+        let local_only = settings.login.is_none() && !settings.open_to_all;
         let site = Arc::new(Site {
             archive: Arc::clone(&archive),
             jobs: Jobs::default(),

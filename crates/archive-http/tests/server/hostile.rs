@@ -219,6 +219,12 @@ fn who_has_no_password_is_told_nothing() {
     assert_eq!(served.get("/healthz").status, 200);
     assert_eq!(served.ask("GET", "/api/query", "Authorization: Basic bWU6c2VjcmV0\n", b"").status, 200);
     assert!(served.log.lock().unwrap().is_empty());
+    for (open_to_all, status) in [(false, 403), (true, 200)] {
+        let served = Served::with(|settings| settings.open_to_all = open_to_all);
+        let mut conversation = served.connect();
+        conversation.send(b"GET /api/query HTTP/1.1\r\nHost: elsewhere.example\r\n\r\n").unwrap();
+        assert_eq!(conversation.answer("GET").unwrap().status, status);
+    }
     let settings = Settings::new("0.0.0.0:0".parse().unwrap());
     assert!(matches!(Server::bind(settings.clone()), Err(ServeError::Open(_))));
     assert!(Server::bind(Settings { login: Some(Login::new("a", "b")), ..settings.clone() }).is_ok());
