@@ -293,7 +293,7 @@ class Cases:
         number = lambda: f"{choices.choice(('', '-'))}{choices.randrange(10 ** choices.randrange(1, 18))}e{choices.randrange(-340, 291)}"
         self.at(["create database myf"])
         self.at(["create table t (a int primary key, d double, f float)", "insert into t values (0, 0, 0), (1, -0e0, -0e0), (2, null, null)",
-                 f"insert into t values {', '.join(f'({key + 3}, {number()}, {choices.uniform(-1, 1)}e{choices.randrange(-37, 38)})' for key in range(3000))}"], database="myf")
+                 f"insert into t values {', '.join(f'({key + 3}, {number()}, {choices.uniform(-1, 1):.16f}e{choices.randrange(-37, 38)})' for key in range(3000))}"], database="myf")
         self.catch_up("myf")
         status, said = self.agent.command("verify")
         check(status == 0 and "3003 rows, 0 differences" in said, said)
