@@ -69,11 +69,15 @@ impl Shard {
         Ok(Shard { connection: settings.connect()? })
     }
 
+    fn names(&mut self) -> Result<Vec<Xid>, ResolveError> {
+        let rows = self.connection.query("XA RECOVER")?;
+        Ok(rows.iter().filter_map(|row| xid_and_rest(row).0).collect())
+    }
+
     /// All transactions that are prepared here.
     pub fn prepared(&mut self) -> Result<BTreeMap<Xid, Prepared>, ResolveError> {
-        let rows = self.connection.query("XA RECOVER")?;
-        let xids = rows.iter().filter_map(|row| xid_and_rest(row).0);
-        let mut prepared: BTreeMap<Xid, Prepared> = xids.map(|xid| (xid, Prepared::default())).collect();
+        let names = self.names()?.into_iter();
+        let mut prepared: BTreeMap<Xid, Prepared> = names.map(|xid| (xid, Prepared::default())).collect();
         if prepared.is_empty() {
             return Ok(prepared);
         }
@@ -94,12 +98,13 @@ impl Shard {
         Ok(prepared)
     }
 
-    /// Decides one, and looks whether it has gone: who has it still may be another connection.
+    /// Decides one; whether it has gone: another connection may have it still.
     pub fn end(&mut self, xid: &Xid, commits: bool) -> Result<bool, ResolveError> {
         let verb = if commits { "COMMIT" } else { "ROLLBACK" };
         match self.connection.execute(format!("XA {verb} {}", xid.literal())) {
-            // Unknown, or not to this connection.
-            Ok(_) | Err(Error::Server { .. }) => Ok(!self.prepared()?.contains_key(xid)),
+            Ok(_) => Ok(true),
+            // It is unknown, or another connection has it.
+            Err(Error::Server { .. }) => Ok(!self.names()?.contains(xid)),
             Err(error) => Err(error.into()),
         }
     }

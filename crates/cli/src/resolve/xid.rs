@@ -10,6 +10,8 @@ pub struct Xid {
 
 /// What Spider gives as the kind, and a statement that names none.
 const FORMAT: i64 = 1;
+/// Bytes of the column that has a name, with zeros behind it.
+const DATA_BYTES: usize = 128;
 /// Digits of the statement's number, behind those of the connection's (`spider_internal_xa_id_type=1`).
 const STATEMENT_DIGITS: usize = 16;
 
@@ -42,15 +44,12 @@ impl Xid {
         }
     }
 
-    /// A condition on the columns that `mysql.spider_xa` and `spider_xa_member` have of it.
+    /// A condition on the columns that `mysql.spider_xa` and `spider_xa_member` have of it, for their keys.
     pub fn condition(&self) -> String {
-        let bytes = [&self.transaction[..], &self.branch[..]].concat();
-        let (length, hex) = (self.transaction.len(), teak_sql::quoting::hex(&bytes));
-        // Zeros stand behind it.
-        format!(
-            "format_id = {} AND gtrid_length = {length} AND TRIM(TRAILING '00' FROM HEX(data)) = TRIM(TRAILING '00' FROM '{hex}')",
-            self.format
-        )
+        let mut bytes = [&self.transaction[..], &self.branch[..]].concat();
+        bytes.resize(bytes.len().max(DATA_BYTES), 0);
+        let (length, data) = (self.transaction.len(), teak_sql::quoting::hex(&bytes));
+        format!("data = X'{data}' AND format_id = {} AND gtrid_length = {length}", self.format)
     }
 
     /// The connection of the head with this number that made it for a transaction of its own; None: somebody else did,
@@ -88,7 +87,11 @@ mod tests {
         let xid = Xid::new(1, 18, 1, b"3b00000000000023e31\0\0\0").unwrap();
         assert_eq!(xid.text(), "'3b00000000000023e3','1'");
         assert_eq!(xid.literal(), "X'336230303030303030303030303032336533',X'31',1");
-        assert!(xid.condition().contains("gtrid_length = 18"));
+        let zeros = "0".repeat(2 * (128 - 19));
+        let data = format!(
+            "data = X'33623030303030303030303030303233653331{zeros}' AND format_id = 1 AND gtrid_length = 18"
+        );
+        assert_eq!(xid.condition(), data);
         assert_eq!(Xid::new(7, 1, 0, b"a").unwrap().text(), "'a','',7");
         assert_eq!(Xid::new(1, 2, 1, b"a'b").unwrap().text(), "X'6127',X'62',1");
         assert_eq!(Xid::new(1, 3, 1, b"abc"), None);
