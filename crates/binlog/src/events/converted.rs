@@ -73,20 +73,7 @@ impl Rows<'_> {
                 each.convert(true, conversions, &row, known, &mut images)?;
             }
         }
-        Ok(Rows {
-            change: self.change,
-            table: Arc::new(table),
-            flags: self.flags,
-            partition: self.partition,
-            ndb: None,
-            was_compressed: self.was_compressed,
-            partial_json: false,
-            old_columns: Cow::Owned(self.old_columns.to_vec()),
-            new_columns: Cow::Owned(self.new_columns.to_vec()),
-            images: Cow::Owned(images),
-            place: self.place.clone(),
-            limits: self.limits,
-        })
+        Ok(self.with_images(Arc::new(table), (self.old_columns.to_vec(), self.new_columns.to_vec()), images))
     }
 }
 

@@ -331,20 +331,34 @@ impl Rows<'_> {
             }
             from = to;
         }
-        Ok(Rows {
+        Ok(self.with_images(
+            Arc::new(table),
+            (widened(&self.old_columns), widened(&self.new_columns)),
+            images,
+        ))
+    }
+
+    /// The same changes, of a table with these columns in the images before and behind, and these images.
+    pub(super) fn with_images(
+        &self,
+        table: Arc<Table>,
+        (old_columns, new_columns): (Vec<u8>, Vec<u8>),
+        images: Vec<u8>,
+    ) -> Rows<'static> {
+        Rows {
             change: self.change,
-            table: Arc::new(table),
+            table,
             flags: self.flags,
             partition: self.partition,
             ndb: None,
             was_compressed: self.was_compressed,
             partial_json: false,
-            old_columns: Cow::Owned(widened(&self.old_columns)),
-            new_columns: Cow::Owned(widened(&self.new_columns)),
+            old_columns: Cow::Owned(old_columns),
+            new_columns: Cow::Owned(new_columns),
             images: Cow::Owned(images),
             place: self.place.clone(),
             limits: self.limits,
-        })
+        }
     }
 
     /// The same without what images have of some columns, which are counted from 0 on.
@@ -369,7 +383,7 @@ impl Rows<'_> {
                     *byte &= !(1 << (at % 8));
                 }
             }
-            Cow::Owned(columns)
+            columns
         };
         let (mut images, mut each) = (Vec::new(), self.iter());
         while !each.left.is_empty() {
@@ -384,20 +398,12 @@ impl Rows<'_> {
                 return Err(self.table_error(Problem::invalid("rows of no bytes, and bytes behind them")));
             }
         }
-        Ok(Rows {
-            change: self.change,
-            table: Arc::clone(&self.table),
-            flags: self.flags & !Self::COMPLETE_ROWS,
-            partition: self.partition,
-            ndb: None,
-            was_compressed: self.was_compressed,
-            partial_json: false,
-            old_columns: narrowed(&self.old_columns, of_old),
-            new_columns: narrowed(&self.new_columns, of_new),
-            images: Cow::Owned(images),
-            place: self.place.clone(),
-            limits: self.limits,
-        })
+        let rows = self.with_images(
+            Arc::clone(&self.table),
+            (narrowed(&self.old_columns, of_old), narrowed(&self.new_columns, of_new)),
+            images,
+        );
+        Ok(Rows { flags: self.flags & !Self::COMPLETE_ROWS, ..rows })
     }
 
     /// The same on its own, for who keeps it longer than the event's bytes.
