@@ -254,14 +254,7 @@ def case_damage_is_named_and_costs_nothing_else(archive):
     archive.ok("init")
     contents = [content(number, size) for number, size in enumerate((400_000, 50_000, 70_000))]
     oids = [archive.put(each) for each in contents]
-    path = os.path.join(archive.path, "s1.teak")
-    with open(path, "r+b") as file:
-        whole = file.read()
-        # The bytes of the second one, wherever they are: they do not compress.
-        at = whole.find(contents[1][1000:1100])
-        assert at > 0
-        file.seek(at)
-        file.write(b"damaged")
+    archive.damage(contents[1][1000:1100])
     archive.refused(3, "is damaged", "get", oids[1])
     expect([archive.get(oids[number]) == contents[number] for number in (0, 2)], [True, True], "others")
     status, out, errors = archive.asked("scrub")

@@ -55,6 +55,14 @@ class Archive:
         expect((status, errors), (0, ""), f"get {name}")
         return out
 
+    def damage(self, stored):
+        """Writes over some of these bytes, which do not compress, wherever the archive has them."""
+        with open(os.path.join(self.path, "s1.teak"), "r+b") as file:
+            at = file.read().find(stored)
+            assert at > 0
+            file.seek(at)
+            file.write(b"damaged")
+
     def stat(self, name):
         """What is known of an object."""
         return json.loads(self.ok("stat", name, "--json"))

@@ -153,12 +153,7 @@ def case_damage_breaks_the_answer_off(archive):
     archive.ok("init")
     contents = [content(number, size) for number, size in enumerate((400_000, 3_000_000, 70_000))]
     oids = [archive.put(each) for each in contents]
-    path = os.path.join(archive.path, "s1.teak")
-    with open(path, "r+b") as file:
-        at = file.read().find(contents[1][2_000_000:2_000_100])
-        assert at > 0
-        file.seek(at)
-        file.write(b"damaged")
+    archive.damage(contents[1][2_000_000:2_000_100])
     server = Serving(archive)
     try:
         ended = subprocess.run(["curl", "-s", f"{server.address}/api/objects/{oids[1]}"], capture_output=True, check=False)
