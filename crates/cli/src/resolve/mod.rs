@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ResolveErro
         settings.push(crate::url::settings("--head", url, &arguments.client)?);
     }
     let mut look = Look::take(&settings)?;
-    let mut waited = 0.0;
+    let (mut seen, mut waited) = (BTreeSet::new(), 0.0);
     // What nobody knows the age of is looked at for long enough.
     if look.has_unknown_ages() && arguments.age > 0 {
         let text = format!(
@@ -100,23 +100,15 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ResolveErro
             arguments.age
         );
         terminal::message(&text);
+        seen = look.names();
         wait(Duration::from_secs(arguments.age))?;
-        let before = look.found;
         look = Look::take(&settings)?;
-        let is_new =
-            |shard: &String, xid: &Xid| before.get(shard).is_none_or(|known| !known.contains_key(xid));
-        for (shard, prepared) in &mut look.found {
-            for (_, of_xid) in
-                prepared.iter_mut().filter(|(xid, known)| known.age.is_none() && is_new(shard, xid))
-            {
-                of_xid.age = Some(0.0);
-            }
-        }
         waited = began.elapsed().as_secs_f64();
     }
     let mut work = Work {
         look,
         least: arguments.age as f64,
+        seen,
         waited,
         dry_run: arguments.dry_run,
         out,
@@ -180,6 +172,12 @@ impl Look {
         Ok(())
     }
 
+    /// Of all transactions that a head has noted, or that are prepared.
+    fn names(&self) -> BTreeSet<Xid> {
+        let noted = self.heads.iter().flat_map(|(_, noted, _)| noted.keys());
+        noted.chain(self.found.values().flat_map(BTreeMap::keys)).cloned().collect()
+    }
+
     fn has_unknown_ages(&self) -> bool {
         let is_unknown = |prepared: &Prepared| prepared.age.is_none();
         let is_nowhere = |xid: &Xid| !self.found.values().any(|prepared| prepared.contains_key(xid));
@@ -191,8 +189,10 @@ impl Look {
 /// What is done with what was found.
 struct Work<'a> {
     look: Look,
-    /// Seconds from which on one is touched, and for how many those without an age were looked at.
+    /// Seconds from which on one is touched.
     least: f64,
+    /// Which were there at the first of two looks, and how many seconds ago that was.
+    seen: BTreeSet<Xid>,
     waited: f64,
     dry_run: bool,
     out: &'a mut dyn Write,
@@ -228,9 +228,8 @@ impl Work<'_> {
             .filter_map(|(name, prepared)| Some((name.clone(), prepared.get(xid)?.clone())))
             .collect();
         let is_busy = maker.is_some_and(|maker| busy.contains(&maker.connection));
-        let ages = prepared.iter().map(|(_, prepared)| prepared.age.unwrap_or(self.waited));
         // What no shard has prepared may be on its way to one.
-        let age = ages.reduce(f64::max).unwrap_or(self.waited);
+        let age = self.age(xid, prepared.iter().map(|(_, prepared)| prepared));
         let decision = decision::decide(noted.state, maker, Life { is_busy, age, least: self.least });
         let where_it_is: Vec<&str> = prepared.iter().map(|(name, _)| name.as_str()).collect();
         let waiting: BTreeSet<&str> =
@@ -263,6 +262,12 @@ impl Work<'_> {
         let outcome = self.end(at, xid, noted, commits, &where_it_is, has_all)?;
         writeln!(self.out, "{line}: {outcome}")?;
         Ok(())
+    }
+
+    /// Seconds for which it has been there at least: as the shards say that have it prepared, or since it was seen.
+    fn age<'p>(&self, xid: &Xid, prepared: impl IntoIterator<Item = &'p Prepared>) -> f64 {
+        let told = prepared.into_iter().filter_map(|prepared| prepared.age).reduce(f64::max);
+        told.unwrap_or(if self.seen.contains(xid) { self.waited } else { 0.0 })
     }
 
     fn count(&mut self, is_done: bool) {
@@ -320,7 +325,7 @@ impl Work<'_> {
         for (name, prepared) in &self.look.found {
             for (xid, of_xid) in prepared.iter().filter(|(xid, _)| !known.contains(xid) && !is_busy(xid)) {
                 count += 1;
-                let age = of_xid.age.unwrap_or(self.waited);
+                let age = self.age(xid, [of_xid]);
                 let literal = xid.literal();
                 let waiting = match of_xid.waiting.is_empty() {
                     true => String::new(),
