@@ -6,8 +6,7 @@
 #   lock, the rest is applied, both are compared, switch      milliseconds
 #
 # Until the switch nothing has changed for anybody, and what was killed begins anew. After it the tables on the old
-# shard are kept under other names. `teak replicate` could copy the tables as well, but not beside the prepared
-# transactions that the head makes of all that it writes.
+# shard are kept under other names.
 
 # head_says STATEMENT: in the session that holds the lock, whose answers come one on a line.
 head_says() {

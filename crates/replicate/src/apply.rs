@@ -15,6 +15,7 @@ use crate::crew::{Crew, JOINED};
 use crate::events::{Gathered, TooLong};
 use crate::failure::Failure;
 use crate::position::{Gtid, Position};
+use crate::prepared::{self, TouchedTables};
 use crate::progress::Progress;
 use crate::sides::LogPlace;
 use crate::status::has_all;
@@ -82,6 +83,8 @@ pub struct Applier<'p> {
     defined: Vec<TableName>,
     /// The XA transaction that it prepares, and how many of its statements were kept.
     prepared: Option<(String, u32)>,
+    /// The tables that this touches, while some are not whole.
+    touched: TouchedTables,
     /// Transactions of the source that are whole and not committed here.
     joined: u32,
     /// Where the last of them ends.
@@ -132,6 +135,7 @@ impl<'p> Applier<'p> {
             keys: Keys::default(),
             defined: Vec::new(),
             prepared: None,
+            touched: TouchedTables::new(),
             joined: 0,
             last: None,
             ends_intent: false,
@@ -355,8 +359,10 @@ impl<'p> Applier<'p> {
             let part = match self.copying.is_done() {
                 true => None,
                 false => {
-                    let (database, name) = routes.names_of(&table.database, &table.name);
-                    self.copying.part(&database, &name).filter(|part| *part != Part::Rows)
+                    let here = routes.names_of(&table.database, &table.name);
+                    let part = self.copying.part(&here.0, &here.1).filter(|part| *part != Part::Rows);
+                    self.touched.extend(self.prepared.is_some().then_some(here));
+                    part
                 }
             };
             if let Some(part) = part {
@@ -453,9 +459,17 @@ impl<'p> Applier<'p> {
         self.alone()?;
         // One of this name that was not completed in the log is gone at the source all the same.
         self.target.give_up(&xid)?;
-        // That it was prepared, even if it did nothing.
-        self.target.keep(&xid, 0, b"")?;
+        self.touched.clear();
         self.prepared = Some((xid, 0));
+        Ok(())
+    }
+
+    /// It is prepared, even if it did nothing.
+    fn has_prepared(&mut self) -> Result<(), Failure> {
+        let Some((xid, _)) = self.prepared.take() else { return Ok(()) };
+        let touched = std::mem::take(&mut self.touched);
+        self.target.keep(&xid, 0, &prepared::as_text(&touched))?;
+        self.copying.prepared.begins(&xid, touched);
         Ok(())
     }
 
@@ -463,7 +477,8 @@ impl<'p> Applier<'p> {
     fn complete(&mut self, xid: &str, is_commit: bool) -> Result<(), Failure> {
         self.alone()?;
         let kept = self.target.kept(xid)?;
-        if is_commit && kept == 0 {
+        self.copying.prepared.ends(xid);
+        if is_commit && kept == 0 && !self.is_before_copies()? {
             return Err(self.stop(format!("XA COMMIT {xid}: it was prepared before this source was begun")));
         }
         for part in (1..kept).filter(|_| is_commit) {
@@ -478,7 +493,8 @@ impl<'p> Applier<'p> {
         if self.hand_over(sent)? {
             return Ok(());
         }
-        (self.prepared, self.is_skipped, self.is_above) = (None, false, false);
+        self.has_prepared()?;
+        (self.is_skipped, self.is_above) = (false, false);
         self.tell_conflicts();
         let noted = self.target.intent().is_some_and(|intent| intent.gtid == self.gtid());
         if let Some(gtid) = self.gtid.take() {

@@ -1,6 +1,7 @@
 //! Reads the rows of tables that are to be copied: range by range, each in a snapshot of the source whose place in the
 //! log is known. A MariaDB tells it. A MySQL does not, so there the table is locked for reading while the snapshot is
-//! made and the end of the log is asked for: all that has changed it is before that end, and in the snapshot.
+//! made and the end of the log is asked for: all that has changed it is before that end, and in the snapshot. So it is
+//! of a MariaDB with XA transactions (`prepared.rs`).
 
 use crate::chunks::{self, Range, Shape};
 use crate::configuration::SourcePlan;
@@ -9,6 +10,7 @@ use crate::counterpart::Counterpart;
 use crate::dump::greeted;
 use crate::failure::Failure;
 use crate::links::Links;
+use crate::prepared::{listed, Snapshot};
 use crate::sent_rows::SentRows;
 use crate::sides::LogPlace;
 use crate::tables::{self, Table};
@@ -28,7 +30,7 @@ const CHUNK_ROWS: u64 = 40_000;
 const TOO_MANY_BYTES: usize = 2 * CHUNK_BYTES as usize;
 /// A table that is read at once may have so many bytes.
 const AT_ONCE_BYTES: u64 = 256 << 20;
-/// So long a MySQL is left alone between two attempts to lock a table.
+/// So long a source is left alone between two attempts to lock a table.
 const PAUSE: Duration = Duration::from_millis(500);
 /// So often a table is looked at whose definition changes meanwhile.
 const ATTEMPTS: u32 = 20;
@@ -50,7 +52,7 @@ pub struct Planned {
     pub left_out: Vec<String>,
     /// Its rows refer to each other, or to others that change them, so that all of them are needed.
     pub at_once: bool,
-    /// Those that it refers to, in the target, which are to be whole before it is begun.
+    /// Those that it refers to, also through others, in the target, which are to be whole before it is begun.
     pub parents: Vec<TableName>,
     /// No other rows can be in the way of its rows, also of an earlier time: they may be added before their turn.
     pub is_apart: bool,
@@ -75,6 +77,8 @@ pub struct Request {
     pub table: Planned,
     /// Those above this number.
     pub above: Option<i128>,
+    /// Nobody may write to the table while the snapshot is made.
+    pub locks: bool,
 }
 
 /// Rows of a table.
@@ -141,6 +145,8 @@ pub struct ChunkReader {
     keeper: Connection,
     known: Option<Known>,
     family: Family,
+    /// Tables are locked, and nothing waits for long.
+    has_limits: bool,
 }
 
 /// What was learned of the table that was read last.
@@ -162,22 +168,29 @@ impl ChunkReader {
             Ok(connection)
         };
         let connect = || connect().map_err(|error| Failure::of_source(&error));
-        let (mut connection, mut keeper) = (connect()?, connect()?);
+        let (connection, keeper) = (connect()?, connect()?);
         let family = greeted(&connection);
+        let mut reader = ChunkReader { connection, keeper, known: None, family, has_limits: false };
         if family == Family::MySql {
-            // Who writes to the table waits meanwhile, as it does for who has written and not committed.
-            let limit = |of: &mut Connection| of.execute("SET SESSION lock_wait_timeout = 1").map(|_| ());
-            let limited = limit(&mut connection).and_then(|()| limit(&mut keeper));
-            limited.map_err(|error| Failure::of_source(&error))?;
+            reader.limit_waits().map_err(|error| Failure::of_source(&error))?;
         }
-        Ok(ChunkReader { connection, keeper, known: None, family })
+        Ok(reader)
     }
 
-    /// Begins a snapshot, in which the definition of the table is as it will be; its place in the log.
-    pub fn begin(&mut self, request: &Request) -> Result<LogPlace, NotRead> {
+    /// Who writes to a table waits while it is locked, and while that waits for who has written and not committed.
+    fn limit_waits(&mut self) -> Result<(), Error> {
+        if !std::mem::replace(&mut self.has_limits, true) {
+            let mut both = [&mut self.connection, &mut self.keeper].into_iter();
+            both.try_for_each(|of| of.execute("SET SESSION lock_wait_timeout = 1").map(|_| ()))?;
+        }
+        Ok(())
+    }
+
+    /// Begins a snapshot, in which the definition of the table is as it will be.
+    pub fn begin(&mut self, request: &Request) -> Result<Snapshot, NotRead> {
         for _ in 0..ATTEMPTS {
             match self.snapshot(request) {
-                Ok(Ok(Some(place))) => return Ok(place),
+                Ok(Ok(Some(snapshot))) => return Ok(snapshot),
                 Ok(Ok(None)) => (),
                 Ok(Err(failure)) => return Err(failure.into()),
                 Err(error) if error.code().is_some_and(|code| GONE.contains(&code)) => {
@@ -187,15 +200,15 @@ impl ChunkReader {
                 Err(error) => return Err(Failure::of_source(&error).into()),
             }
             self.end()?;
-            if self.family == Family::MySql {
+            if self.has_limits {
                 // Those who have waited are let through.
                 std::thread::sleep(PAUSE);
             }
         }
         let table = &request.table.there;
-        let why = match self.family {
-            Family::MariaDb => "changes all the time",
-            Family::MySql => "changes, or is written to by a transaction that does not end, all the time",
+        let why = match self.has_limits {
+            false => "changes all the time",
+            true => "changes, or is written to by a transaction that does not end, all the time",
         };
         Err(Failure::Passing(format!("source: `{}`.`{}` {why}", table.0, table.1)).into())
     }
@@ -210,7 +223,7 @@ impl ChunkReader {
 
     /// Ends the snapshot.
     pub fn end(&mut self) -> Result<(), Failure> {
-        if self.family == Family::MySql {
+        if self.has_limits {
             self.keeper.execute("UNLOCK TABLES").map_err(|error| Failure::of_source(&error))?;
         }
         let mut ended = [&mut self.connection, &mut self.keeper].into_iter().map(|of| of.execute("ROLLBACK"));
@@ -218,11 +231,12 @@ impl ChunkReader {
     }
 
     /// None: there is no such table any more.
-    fn snapshot(&mut self, request: &Request) -> Result<Result<Option<LogPlace>, Failure>, Error> {
+    fn snapshot(&mut self, request: &Request) -> Result<Result<Option<Snapshot>, Failure>, Error> {
         let name = copying::quoted(&request.table.there);
-        let place = match self.family {
-            Family::MariaDb => self.snapshot_of_mariadb(&name)?,
-            Family::MySql => self.snapshot_of_mysql(&name)?,
+        let is_locked = request.locks || self.family == Family::MySql;
+        let (place, prepared) = match is_locked {
+            false => self.snapshot_beside_writers(&name)?,
+            true => self.snapshot_of_locked(&name)?,
         };
         let Some(place) = place else {
             let why = "source: it does not tell where in its log a snapshot is (Binlog_snapshot_position)";
@@ -240,14 +254,15 @@ impl ChunkReader {
             let row_bytes = found.bytes.checked_div(found.rows).unwrap_or(0).max(1);
             self.known = Some(Known { definition, table: found, row_bytes });
         }
-        Ok(Ok(Some(place)))
+        Ok(Ok(Some(Snapshot { place, prepared, is_locked })))
     }
 
-    /// Begins it, and keeps the table's definition as it is; its place.
-    fn snapshot_of_mariadb(&mut self, name: &[u8]) -> Result<Option<LogPlace>, Error> {
+    /// Begins it at a MariaDB, and keeps the table's definition as it is; its place, and what was prepared before.
+    fn snapshot_beside_writers(&mut self, name: &[u8]) -> Result<(Option<LogPlace>, Vec<String>), Error> {
         // It waits for statements that change the definition; later ones wait for it.
         self.keeper.execute("START TRANSACTION")?;
         self.keeper.execute([b"SELECT 1 FROM ", name, b" LIMIT 0"].concat())?;
+        let prepared = listed(&mut self.keeper)?;
         self.connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
         let place = place_of_snapshot(&mut self.connection)?;
         // From here on nobody can change it. Who waits to do so waits for the keeper, which must not wait for who waits
@@ -255,17 +270,25 @@ impl ChunkReader {
         let keep = [b"SET STATEMENT lock_wait_timeout = 0 FOR SELECT 1 FROM ", name, b" LIMIT 1"].concat();
         self.connection.execute(keep)?;
         self.keeper.execute("ROLLBACK")?;
-        Ok(place)
+        Ok((place, prepared))
     }
 
-    /// The same of a MySQL, whose table nobody writes to meanwhile.
-    fn snapshot_of_mysql(&mut self, name: &[u8]) -> Result<Option<LogPlace>, Error> {
+    /// The same of a table that nobody writes to meanwhile. What a MySQL has prepared is not asked for.
+    fn snapshot_of_locked(&mut self, name: &[u8]) -> Result<(Option<LogPlace>, Vec<String>), Error> {
+        self.limit_waits()?;
         self.keeper.execute([b"LOCK TABLES ", name, b" READ"].concat())?;
+        let prepared = match self.family {
+            Family::MariaDb => listed(&mut self.keeper)?,
+            Family::MySql => Vec::new(),
+        };
         self.connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
-        let place = end_of_log(&mut self.keeper)?.map(|(place, _)| place);
+        let place = match self.family {
+            Family::MariaDb => place_of_snapshot(&mut self.connection)?,
+            Family::MySql => end_of_log(&mut self.keeper)?.map(|(place, _)| place),
+        };
         self.connection.execute([b"SELECT 1 FROM ", name, b" LIMIT 1"].concat())?;
         self.keeper.execute("UNLOCK TABLES")?;
-        Ok(place)
+        Ok((place, prepared))
     }
 
     fn rows(&mut self, request: Request) -> Result<Result<Chunk, Failure>, Error> {

@@ -8,6 +8,7 @@ use crate::copying::{self, Part};
 use crate::counterpart::Counterpart;
 use crate::failure::Failure;
 use crate::links::Links;
+use crate::prepared;
 use crate::target::take_over_lock;
 use teak_client::{values, Connection, Error, Settings};
 use teak_console::Status;
@@ -110,6 +111,7 @@ impl ChunkWriter {
         let of_target = |error: Error| Failure::of_target(&error, || "COMMIT of a copy".into());
         let noting = copying::noting(&self.source, &table.here, part);
         self.connection.execute(noting).map_err(of_target)?;
+        self.connection.execute(prepared::something_is_copied(&self.source)).map_err(of_target)?;
         let same = control::as_it_was(&self.source, position, asked, "LOCK IN SHARE MODE");
         if self.connection.value(same).map_err(of_target)?.as_deref() != Some("1") {
             return Err(control::moved(&mut self.connection, &self.source, position));

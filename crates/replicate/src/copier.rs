@@ -16,6 +16,7 @@ use crate::copy_worker::{Answer, Order, Worker};
 use crate::copying::{Part, TableName};
 use crate::dump::greeted;
 use crate::failure::Failure;
+use crate::prepared::{listed, Snapshot};
 use crate::sides::{is_beyond, LogPlace};
 use crate::status::has_all;
 use crate::tables::texts;
@@ -31,6 +32,11 @@ use teak_sql::quoting::literal;
 const TICK: Duration = Duration::from_millis(100);
 /// And how long one is in which the log goes on, if something comes.
 const SHORT: Duration = Duration::from_millis(10);
+
+/// How long a range waits that XA transactions were in the way of.
+const PAUSE: Duration = Duration::from_millis(200);
+/// And that is told after so many times.
+const PATIENCE: u32 = 25;
 
 /// While more threads than that run at the source, one range at a time is read.
 const CROWD: u64 = 32;
@@ -71,8 +77,7 @@ enum Stage {
 struct Task {
     request: Request,
     stage: Stage,
-    /// Where in the source's log the snapshot is.
-    place: Option<LogPlace>,
+    snapshot: Option<Snapshot>,
     /// The place was asked for as GTIDs.
     is_asked_by_gtid: bool,
     /// Its rows may be added before the log was applied up to the snapshot.
@@ -84,7 +89,12 @@ struct Task {
 impl Task {
     /// Whether the log was applied up to its snapshot.
     fn is_due(&self, applied: Option<&LogPlace>) -> bool {
-        self.place.is_some() && is_beyond(applied, self.place.as_ref())
+        self.snapshot.is_some() && is_beyond(applied, self.place())
+    }
+
+    /// Where in the source's log the snapshot is.
+    fn place(&self) -> Option<&LogPlace> {
+        self.snapshot.as_ref().map(|snapshot| &snapshot.place)
     }
 }
 
@@ -99,6 +109,10 @@ pub struct Copier {
     others: Option<Others>,
     /// When it was looked how many threads run at the source, and whether these were many.
     crowd: Option<(Instant, bool)>,
+    /// The source has XA transactions, so tables are locked while snapshots are made.
+    locks: bool,
+    /// How often these were in the way since a range was taken, and the last time.
+    in_the_way: Option<(u32, Instant)>,
 }
 
 impl Copier {
@@ -113,8 +127,16 @@ impl Copier {
         let start = |number| Worker::start((number, workers), target, applier.plan(), answer.clone());
         let threads: Vec<Worker> = (0..workers).map(start).collect::<Result<_, _>>()?;
         let workers = threads.into_iter().map(|worker| (worker, None)).collect();
-        let mut copier =
-            Copier { workers, answers, left: VecDeque::new(), generation: 0, others: None, crowd: None };
+        let mut copier = Copier {
+            workers,
+            answers,
+            left: VecDeque::new(),
+            generation: 0,
+            others: None,
+            crowd: None,
+            locks: false,
+            in_the_way: None,
+        };
         let mut missing = copier.workers.len();
         while missing > 0 && !signals::interrupted() {
             match copier.answer(TICK)? {
@@ -127,6 +149,9 @@ impl Copier {
         // range of a former program could be committed.
         applier.must_go_on()?;
         applier.read_copying()?;
+        if greeted(source) == Family::MariaDb {
+            applier.were_prepared(listed(source).map_err(|error| Failure::of_source(&error))?);
+        }
         copier.plan(source, applier)?;
         Ok(copier)
     }
@@ -150,7 +175,7 @@ impl Copier {
                 Some(Part::None | Part::Rows) => None,
                 Some(Part::UpTo { last, .. }) => Some(last),
             };
-            self.left.push_back(Request { table, above });
+            self.left.push_back(Request { table, above, locks: self.locks });
         }
         Ok(())
     }
@@ -177,8 +202,12 @@ impl Copier {
             // A snapshot has what its server has committed, which its log may have sooner.
             self.anew(applier, source)?;
         }
+        if self.is_in_the_way(applier) {
+            self.anew(applier, source)?;
+        }
         self.advance(applier)?;
-        if applier.is_between() {
+        let pauses = self.in_the_way.is_some_and(|(_, since)| since.elapsed() < PAUSE);
+        if applier.is_between() && !pauses {
             self.ask(applier, source)?;
         }
         let waits = |task: &Task| task.stage == Stage::Begins || task.is_due(applier.place());
@@ -224,7 +253,7 @@ impl Copier {
         let name = &task.request.table.here;
         match answer {
             Answer::Connected | Answer::Failed(_) => (),
-            Answer::Begun(place) => (task.place, task.stage) = (Some(place), Stage::Reads),
+            Answer::Begun(snapshot) => (task.snapshot, task.stage) = (Some(snapshot), Stage::Reads),
             Answer::Read(upto) => {
                 task.stage = Stage::HasRows;
                 let table = task.request.table.clone();
@@ -233,7 +262,7 @@ impl Copier {
                     upto => upto,
                 };
                 if let Some(Part::UpTo { last, .. }) = upto {
-                    self.left.push_front(Request { table, above: Some(last) });
+                    self.left.push_front(Request { table, above: Some(last), locks: self.locks });
                 }
             }
             // What is missing is not at the source: the log tells what has become of it.
@@ -243,8 +272,13 @@ impl Copier {
             Answer::Committed => {
                 applier.has_copied(name, task.part);
                 if task.part == Some(Part::Rows) {
-                    self.left.push_front(Request { table: task.request.table.clone(), above: None });
+                    self.left.push_front(Request {
+                        table: task.request.table.clone(),
+                        above: None,
+                        locks: false,
+                    });
                 }
+                self.in_the_way = None;
                 *slot = None;
             }
             Answer::Built => {
@@ -262,8 +296,30 @@ impl Copier {
         self.tasks().any(|task| {
             task.stage != Stage::Commits
                 && task.is_due(applier.place())
-                && applier.ended().is_some_and(|ended| !is_beyond(task.place.as_ref(), Some(ended)))
+                && applier.ended().is_some_and(|ended| !is_beyond(task.place(), Some(ended)))
         })
+    }
+
+    /// Whether XA transactions forbid to take a range that is due: then tables are locked from now on, and those that
+    /// are not connected any more, or go on over other tables, are waited for.
+    fn is_in_the_way(&mut self, applier: &mut Applier<'_>) -> bool {
+        let place = applier.place().cloned();
+        let found = self.tasks().find_map(|task| {
+            let has_rows = matches!(task.stage, Stage::HasRows | Stage::HasWritten);
+            let snapshot = task.snapshot.as_ref().filter(|_| has_rows && task.is_due(place.as_ref()))?;
+            let xid = applier.in_the_way(snapshot, &task.request.table)?;
+            Some((xid, snapshot.is_locked))
+        });
+        let Some((xid, was_locked)) = found else { return false };
+        self.locks = true;
+        if was_locked {
+            let times = self.in_the_way.map_or(0, |(times, _)| times) + 1;
+            self.in_the_way = Some((times, Instant::now()));
+            if times == PATIENCE {
+                applier.wait_for_prepared(&xid);
+            }
+        }
+        true
     }
 
     /// Writes and commits what is due.
@@ -327,7 +383,7 @@ impl Copier {
             worker.tell(order)?;
             *task = Some(Task {
                 stage,
-                place: None,
+                snapshot: None,
                 is_asked_by_gtid: false,
                 may_be_ahead: request.table.is_apart,
                 part: None,
@@ -367,7 +423,7 @@ impl Copier {
     fn is_at_place(&mut self, applier: &mut Applier<'_>, source: &mut Connection) -> Result<bool, Failure> {
         let tasks = self.workers.iter_mut().filter_map(|(_, task)| task.as_mut());
         let mut unknown = tasks.filter(|task| !task.is_asked_by_gtid);
-        let Some((task, place)) = unknown.find_map(|task| task.place.clone().map(|place| (task, place)))
+        let Some((task, place)) = unknown.find_map(|task| task.place().cloned().map(|place| (task, place)))
         else {
             return Ok(false);
         };

@@ -9,6 +9,7 @@ use crate::dump::{greeted, newest};
 use crate::exclusions::{places_in, unique_columns};
 use crate::failure::Failure;
 use crate::of_mysql::{shown_utf8mb4, Foreign};
+use crate::prepared;
 use crate::statement::{classify, Statement};
 use crate::tables::{self, Tables};
 use crate::target::Target;
@@ -125,6 +126,12 @@ fn in_order(source: &mut Connection, tables: &Tables) -> Result<Result<Vec<Order
         order.extend(free);
         left = others;
     }
+    for at in 0..order.len() {
+        // Also those that are changed through others.
+        let further = order[..at].iter().filter(|table| order[at].parents.contains(&table.name));
+        let further: BTreeSet<TableName> = further.flat_map(|table| table.parents.clone()).collect();
+        order[at].parents.extend(further);
+    }
     Ok(Ok(order))
 }
 
@@ -194,6 +201,8 @@ pub fn define(
     }
     let forget = format!("DELETE FROM teak_replicate.copy WHERE source = '{}'", plan.name);
     target.add(forget.into_bytes())?;
+    let mut noted = prepared::nothing_is_copied(&plan.name).into_iter();
+    noted.try_for_each(|statement| target.add(statement.into_bytes()))?;
     // Those of a MySQL are not copied.
     let has_others = plan.follows_bodies() && greeted(source) == Family::MariaDb;
     let others = has_others.then(copying::others);

@@ -12,7 +12,7 @@ use crate::configuration::{SourcePlan, TargetPlan};
 use crate::copying::Part;
 use crate::failure::Failure;
 use crate::links::Links;
-use crate::sides::LogPlace;
+use crate::prepared::Snapshot;
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
 
@@ -57,8 +57,8 @@ pub enum Order {
 pub enum Answer {
     /// It is connected, and what former copies began has ended.
     Connected,
-    /// The snapshot is there, at this place.
-    Begun(LogPlace),
+    /// The snapshot is there.
+    Begun(Snapshot),
     /// Rows are there, up to what is told; None: all.
     Read(Option<Part>),
     /// The table is not there any more.
@@ -149,7 +149,7 @@ fn work(
     for order in orders {
         let done = match order {
             Order::Read(request) => {
-                match read(&mut reader, request, &|place| answer(Answer::Begun(place)))? {
+                match read(&mut reader, request, &|begun| answer(Answer::Begun(begun)))? {
                     Ok(read) => {
                         let upto = read.upto;
                         chunk = Some(read);
@@ -195,11 +195,11 @@ fn work(
 fn read(
     reader: &mut ChunkReader,
     request: Request,
-    begun: &dyn Fn(LogPlace) -> Result<(), Ended>,
+    begun: &dyn Fn(Snapshot) -> Result<(), Ended>,
 ) -> Result<Result<Chunk, NotRead>, Ended> {
     let chunk = match reader.begin(&request) {
-        Ok(place) => {
-            begun(place)?;
+        Ok(snapshot) => {
+            begun(snapshot)?;
             reader.read(request)
         }
         Err(why) => Err(why),

@@ -5,6 +5,7 @@
 //! restart knows what is there.
 
 use crate::failure::Failure;
+use crate::prepared::Prepared;
 use crate::target::Target;
 use std::collections::BTreeMap;
 use teak_binlog::{Change, Error, Image, Row, Rows, Value};
@@ -47,6 +48,8 @@ pub struct Copying {
     tables: BTreeMap<TableName, Part>,
     /// That of [`others`].
     others: Option<Part>,
+    /// XA transactions of the log.
+    pub prepared: Prepared,
     /// Counts changes by statements, after which what was read is not to be used.
     pub changes: u64,
 }
@@ -69,7 +72,7 @@ impl Copying {
             };
             ((database, table), part)
         };
-        let mut copying = Copying::default();
+        let mut copying = Copying { prepared: Prepared::read(target)?, ..Copying::default() };
         for (name, part) in crate::tables::texts(rows).map(part) {
             copying.set(&name, Some(part));
         }

@@ -71,6 +71,7 @@ mod of_mysql;
 mod own_columns;
 mod part;
 mod position;
+mod prepared;
 mod progress;
 mod renamed_columns;
 mod repair;

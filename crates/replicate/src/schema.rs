@@ -67,7 +67,7 @@ pub const STATEMENTS: [&str; 8] = [
     "CREATE TABLE IF NOT EXISTS teak_replicate.xa (
         source VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
         xid VARCHAR(300) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-        part INT UNSIGNED NOT NULL COMMENT '0 has nothing but the time',
+        part INT UNSIGNED NOT NULL COMMENT '0 has names of tables; without xid: nothing is copied yet',
         statement LONGBLOB NOT NULL,
         prepared TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
         PRIMARY KEY (source, xid, part)

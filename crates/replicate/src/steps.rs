@@ -150,7 +150,8 @@ impl Steps {
         let idle = MariaDbTransaction::EXTRA_START_ALTER | MariaDbTransaction::EXTRA_ROLLBACK_ALTER;
         self.open = Some(Open {
             is_alone: transaction.has(MariaDbTransaction::STANDALONE),
-            is_new: true,
+            // Its start is told here, and nothing may come before its end.
+            is_new: prepares.is_none(),
             does_nothing: transaction.extra_flags & idle != 0,
         });
         Ok(Step::Begin { gtid: Gtid::MariaDb(transaction.gtid), prepares })

@@ -20,6 +20,7 @@ from kit.options import seed
 
 USAGE, DAMAGE = 2, 3
 CONFLICTS = (1020, 1062, 1205, 1213, 1451, 1452, 1146, 1054, 1412)
+UNKNOWN_XID, ROLLED_BACK = 1397, 1402
 SEVERAL = 6
 MANY_ROWS = 20000
 TABLES = [
@@ -85,6 +86,61 @@ class Writer(threading.Thread):
                 if error.args[0] not in CONFLICTS and self.statements is CHANGES:
                     self.trouble = error
                     return
+
+
+class Branches(Writer):
+    """Changes in XA transactions, of which some are only read in, and some are left by their connection once they are prepared, for `end_left` to end."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.left, self.number = [], 0
+
+    def run(self):
+        while not self.stopped.is_set():
+            try:
+                connection = self.server.connect(database=self.database, autocommit=True)
+                with connection.cursor() as cursor:
+                    cursor.execute("set innodb_lock_wait_timeout = 0")
+                    while not self.one(cursor):
+                        time.sleep(self.pause * self.random.random())
+                        self.end_left(cursor)
+                connection.close()
+            except (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError):
+                time.sleep(0.01)
+
+    def one(self, cursor):
+        """Whether it was left prepared, or all is to end."""
+        self.number += 1
+        xid = f"'{self.name}', 'b{self.number}', {self.random.randrange(1, 9)}"
+        pick = self.random.randrange
+        cursor.execute(f"xa start {xid}")
+        with contextlib.suppress(pymysql.err.IntegrityError):
+            for _ in range(pick(1, 4)):
+                numbers = {"r": pick(60000), "s": pick(120000), **self.more(pick)}
+                cursor.execute(self.random.choice(self.statements).format(**numbers))
+        cursor.execute(f"xa end {xid}")
+        self.left.append(xid)
+        cursor.execute(f"xa prepare {xid}")
+        if pick(5) == 0:
+            return True
+        cursor.execute(f"xa {self.random.choice(['commit', 'commit', 'rollback'])} {xid}")
+        self.left.remove(xid)
+        return self.stopped.is_set()
+
+    def end_left(self, cursor):
+        """Those that are left, once their connections have ended."""
+        while self.left:
+            for _ in range(200):
+                try:
+                    cursor.execute(f"xa {self.random.choice(['commit', 'rollback'])} {self.left[0]}")
+                    break
+                except pymysql.err.MySQLError as error:
+                    if error.args[0] == ROLLED_BACK:
+                        break
+                    if error.args[0] != UNKNOWN_XID:
+                        raise
+                    time.sleep(0.005)
+            del self.left[0]
 
 
 class Cases(FollowingCases):
@@ -345,6 +401,46 @@ class Cases(FollowingCases):
             watcher.join()
         print(f"        {self.same('cs', 'cs')} rows, {self.source.query('select @@gtid_binlog_pos', database=None)[0][0]}, parts of {max(seen)} tables at once", flush=True)
         check(max(seen) > 1, f"no two tables were copied at once: {seen}")
+        check(self.agent.stop() == 0, "no end in order")
+
+    def case_tables_are_copied_beside_xa_transactions(self):
+        choices = random.Random(seed())
+        self.several("cx")
+        self.at(["use cx", "create table parent (id int primary key, b int)", "create table child (id int primary key, b int, foreign key (b) references parent (id) on delete cascade on update cascade)",
+                 "insert into parent select seq, seq from seq_1_to_20000", "insert into child select seq, seq % 20000 + 1 from seq_1_to_60000"])
+        changes = ["update t{t} set c = concat(c, 'x') where a between {r} % 20000 and {r} % 20000 + 5 limit 20", "delete from t{t} where a = {r} % 20000", "insert ignore into t{t} values ({r} % 30000, {s}, 'new')",
+                   "update ignore t{t} set b = {s} where a = {r} % 20000", "delete from parent where id = {r} % 20000", "update ignore parent set id = {s} where id = {r} % 20000", "select count(*) from t{t} where a < 9",
+                   "insert ignore into child values ({s}, {r} % 20000)", "update child set id = id + 1 where id = {s}"]
+        writers = [Branches(self.source, "cx", changes, 0.02, random.Random(choices.random()), lambda pick: {"t": pick(SEVERAL)}) for _ in range(6)]
+        # Two that were prepared before: one is there for long.
+        older = self.source.connect(database="cx", autocommit=True)
+        for n in range(2):
+            self.at([f"xa start 'older{n}'", f"update t0 set b = -{n + 1} where a = {19000 + n}", f"insert into t1 values ({40000 + n}, {500000 + n}, 'older')", f"xa end 'older{n}'", f"xa prepare 'older{n}'"], database="cx")
+
+        def work():
+            self.follow("cx", start='"copy"', databases='["cx"]')
+            time.sleep(choices.random() * 0.5)
+            with older.cursor() as cursor:
+                cursor.execute("xa commit 'older0'")
+                self.agent.wait_for("the copy waits for XA transactions that the source has prepared, such as X'")
+                check(not self.target.query("select 1 from cx.t0 limit 1", database=None), "rows are there beside what may have changed them")
+                cursor.execute("xa commit 'older1'")
+            self.agent.until(lambda: self.parts("cx"), "that something is copied")
+            # Not the source: that would leave some prepared there that have ended in its log.
+            for kill in (0, 1, 3, 0, 1, 3):
+                time.sleep(choices.random() * 0.5)
+                self.kill_something(kill, choices)
+            time.sleep(1)
+        beside(writers, work)
+        connection = self.source.connect(database="cx", autocommit=True)
+        with connection.cursor() as cursor:
+            for writer in writers:
+                writer.end_left(cursor)
+            cursor.execute("xa recover")
+            check(not cursor.fetchall(), "some are prepared still")
+        self.copied("cx")
+        print(f"        {self.same('cx', 'cx')} rows, {sum(writer.number for writer in writers)} XA transactions", flush=True)
+        check(self.target.query("select count(*) from teak_replicate.xa", database=None) == ((0,),), "some are kept")
         check(self.agent.stop() == 0, "no end in order")
 
     def case_a_copy_pauses_goes_on_skips_and_stops(self):

@@ -109,7 +109,7 @@ class Cases(FollowingCases):
         self.arrive(name, "two")
 
     def case_xa_transactions_are_there_with_their_commit(self):
-        made = ["create table xa.t (a int primary key, b longtext)", "insert into xa.t values (1, 'a')", "create table xa.k (a int)"]
+        made = ["create table xa.t (a int primary key, b longtext)", "insert into xa.t values (1, 'a')", "create table xa.k (a int)", "create table xa.n (a int primary key)", "insert into xa.n values (1)"]
         for server in (self.source, self.target):
             self.at(["create database xa", *made], server=server)
         prepared = lambda name, *statements: [f"xa start {name}", *statements, f"xa end {name}", f"xa prepare {name}"]
@@ -118,6 +118,8 @@ class Cases(FollowingCases):
         self.at(prepared("'a\\'b', 'c', 9", "insert into xa.t values (2, repeat('x', 3 * 1024 * 1024))", "insert into xa.t select seq, seq from seq_10_to_20000", "savepoint s1",
                          "update xa.t set b = 'z' where a = 1"), database="xa")
         self.at(prepared("'two'", "insert into xa.k values (1), (2)"))
+        # Nothing is in the log between its beginning and its end.
+        self.at([*prepared("'nothing'", "insert ignore into xa.n values (1)"), "xa commit 'nothing'"])
         self.at(["insert into xa.k values (3)", "xa start 'once'", "insert into xa.k values (4)", "xa end 'once'", "xa commit 'once' one phase"])
         self.agent.catch_up(name, self.source)
         self.agent.kill()

@@ -2,16 +2,18 @@
 //! name such a table let it begin anew, and rows that were read are added.
 
 use super::{Applier, Care, Received};
+use crate::chunk_reader::Planned;
 use crate::configuration::SourcePlan;
 use crate::copy_others::Others;
 use crate::copying::{self, Copying, Part, TableName};
 use crate::crew::Crew;
 use crate::failure::Failure;
 use crate::position::Position;
+use crate::prepared::Snapshot;
 use crate::sides::LogPlace;
 use crate::statement::{Definition, Repeat};
 use crate::tables;
-use teak_binlog::{Query, Rows};
+use teak_binlog::{Family, Query, Rows};
 
 /// No such table; a sequence, which has nothing to be emptied.
 const NOT_EMPTIED: [u16; 3] = [1049, 1146, 1031];
@@ -61,16 +63,16 @@ impl<'p> Applier<'p> {
         left_out: &[usize],
         part: Part,
     ) -> Result<(), Failure> {
-        if self.prepared.is_some() {
+        if self.prepared.is_some() && self.position_family() == Family::MySql {
             let table = rows.table.quoted_name();
-            return Err(
-                self.stop(format!("table {table}: XA transactions while it is copied are not built yet"))
-            );
+            return Err(self.stop(format!(
+                "table {table}: XA transactions of a MySQL while it is copied are not built yet"
+            )));
         }
         let header = &sent.event.header;
         let mut full = Vec::new();
         let kept = part.keep(rows, left_out, &mut |row, (change, images)| {
-            if self.care == Care::Each {
+            if self.care == Care::Each && self.prepared.is_none() {
                 return match self.gathered.row(header, rows, change, images) {
                     // A copy has nothing that a row could stand in the way of, so whose rows these are is not known.
                     Some(statement) => {
@@ -86,6 +88,26 @@ impl<'p> Applier<'p> {
         });
         kept.map_err(|failure| self.named(failure))?;
         full.into_iter().try_for_each(|statement| self.add(statement))
+    }
+
+    /// Nothing of any table is copied yet, so that all ranges will have what was prepared before the copy.
+    pub(super) fn is_before_copies(&mut self) -> Result<bool, Failure> {
+        Ok(!self.copying.is_done() && self.target.kept("")? > 0)
+    }
+
+    /// XA transactions that the source lists before any of its log is applied over this connection.
+    pub fn were_prepared(&mut self, listed: Vec<String>) {
+        self.copying.prepared.were_listed(listed);
+    }
+
+    /// What forbids to take rows of a table from a snapshot up to which the log was applied.
+    pub fn in_the_way(&mut self, snapshot: &Snapshot, table: &Planned) -> Option<String> {
+        self.copying.prepared.in_the_way(snapshot, table)
+    }
+
+    /// Tells that one of them holds up the copy.
+    pub fn wait_for_prepared(&self, xid: &str) {
+        self.say(&format!("the copy waits for XA transactions that the source has prepared, such as {xid}"));
     }
 
     /// No transaction of the source is open, and none is with workers.
