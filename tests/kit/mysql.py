@@ -23,7 +23,7 @@ class MySql:
     """A server in another root directory."""
 
     def __init__(self, root):
-        self.root, self.directory, self.process = root, root + WHERE, None
+        self.root, self.directory, self.process, self.options = root, root + WHERE, None, ()
         self.data, self.socket = f"{self.directory}/data", f"{self.directory}/s"
 
     def run(self, *options):
@@ -36,12 +36,23 @@ class MySql:
         shutil.rmtree(self.directory, ignore_errors=True)
         os.makedirs(self.directory)
         check(self.run("--initialize-insecure").wait() == 0, "mysqld makes no data directory")
+        self.options = options
+        self.start_again()
+        self.query("create database h", database=None)
+
+    def kill(self):
+        """SIGKILL."""
+        self.process.kill()
+        self.process.wait()
+
+    def start_again(self):
+        """With the data that is there."""
         self.process = self.run(f"--socket={WHERE}/s", "--skip-networking", "--mysqlx=OFF", "--log-bin=b", "--server-id=97", "--gtid-mode=ON", "--secure-file-priv=",
-                                "--enforce-gtid-consistency=ON", "--binlog-row-metadata=FULL", "--binlog-rows-query-log-events=ON", f"--log-error={WHERE}/log", *options)
+                                "--enforce-gtid-consistency=ON", "--binlog-row-metadata=FULL", "--binlog-rows-query-log-events=ON", f"--log-error={WHERE}/log", *self.options)
         until = time.monotonic() + 60
         while True:
             try:
-                self.query("create database h", database=None)
+                self.query("select 1", database=None)
                 return
             except pymysql.err.OperationalError:
                 check(self.process.poll() is None and time.monotonic() < until, "mysqld does not start")
@@ -50,8 +61,7 @@ class MySql:
     def stop(self):
         """Ends it, and what it has goes."""
         if self.process is not None:
-            self.process.kill()
-            self.process.wait()
+            self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def connect(self, database="h", **settings):

@@ -447,6 +447,60 @@ class Cases:
         self.is_sound("myx.t")
         check(self.agent.command("verify")[0] == 0 and self.agent.stop() == 0, self.agent.says())
 
+    def write(self, database, choices, stopped):
+        """Changes rows until it is told to stop, over whatever connection there is."""
+        pick = choices.randrange
+        changes = ("insert into t values ({r}, '{s}', {r}, '{{}}') on duplicate key update b = concat(b, 'x')", "update t set c = c + {s} where a between {r} and {r} + 9", "delete from t where a between {r} and {r} + 2",
+                   "update t set j = json_set(j, '$.k{s}', {r}) where a = {r}", "update t set a = {r} + 40000 where a = {r}", "replace into t (a, b, j) values ({r}, 'y', '{{\"k\": {s}}}')")
+        while not stopped.is_set():
+            try:
+                connection = self.source.connect(database=database)
+                with connection.cursor() as cursor:
+                    while not stopped.is_set():
+                        cursor.execute(f"set session binlog_transaction_compression = {pick(2)}, gtid_next = '{choices.choice(['automatic', 'automatic:some'])}'")
+                        cursor.execute("begin")
+                        for _ in range(pick(1, 4)):
+                            cursor.execute(choices.choice(changes).format(r=pick(40000), s=pick(9)))
+                        cursor.execute("commit")
+                        time.sleep(0.01 * choices.random())
+            except (pymysql.err.MySQLError, OSError):
+                time.sleep(0.05)
+
+    def case_everything_is_killed_beside_writers(self):
+        choices = random.Random(seed())
+        self.target.query("set global local_infile = 1", database=None)
+        self.at(["create database mykill"])
+        self.at(["create table t (a int primary key, b varchar(2000), c int, j json, key (c))", "set session cte_max_recursion_depth = 40000",
+                 "insert into t with recursive n (i) as (select 1 union all select i + 1 from n where i < 40000) select i, repeat('b', i % 300), i, json_object('i', i) from n"], database="mykill")
+        stopped = threading.Event()
+        writers = [threading.Thread(target=self.write, args=("mykill", random.Random(choices.random()), stopped)) for _ in range(2)]
+        self.follow("mykill", start='"copy"')
+        for writer in writers:
+            writer.start()
+        try:
+            for kill in range(9):
+                time.sleep(choices.random() * 0.7)
+                if kill % 3 == 0:
+                    self.agent.kill()
+                    self.agent.start()
+                elif kill % 3 == 1:
+                    self.target.kill()
+                    self.target.start(TARGET_OPTIONS)
+                else:
+                    self.source.kill()
+                    self.source.start_again()
+            self.agent.until(lambda: not self.target.query("select * from teak_replicate.copy where source = 'mykill'", database=None), "that all is copied")
+            time.sleep(1)
+        finally:
+            stopped.set()
+            for writer in writers:
+                writer.join()
+        self.catch_up("mykill")
+        check(self.same("mykill.t") > 10000, "few rows")
+        self.is_sound("mykill.t")
+        check(self.agent.command("verify")[0] == 0, self.agent.command("verify")[1])
+        check(self.agent.stop() == 0, self.agent.says())
+
     def case_constraints_are_changed_later(self):
         self.follow("myc")
         self.at(["create database myc"])
