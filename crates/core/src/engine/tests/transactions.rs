@@ -209,6 +209,45 @@ fn a_dropped_handle_leaves_a_prepared_transaction_waiting() {
 }
 
 #[test]
+fn of_a_prepared_transaction_that_has_changed_nothing_the_log_says_nothing() {
+    let (fs, engine, table) = with_table(14);
+    put(&engine, table.tree(0), &[("a", "1")]);
+    let log = engine.shared.log.end();
+    for end in 0..4 {
+        let mut txn = engine.begin(Isolation::Repeatable);
+        txn.lock(table.tree(0), b"a", LockMode::Exclusive, &WaitRequest::no_wait()).unwrap();
+        if end == 3 {
+            // Nor of one that has taken its changes back.
+            let savepoint = txn.savepoint();
+            insert(&mut txn, table.tree(0), "b", "2");
+            txn.rollback_to(savepoint).unwrap();
+        }
+        txn.prepare(b"xid").unwrap();
+        match end {
+            0 => txn.commit().unwrap(),
+            1 => txn.rollback(),
+            _ => {
+                txn.detach();
+                assert_eq!(engine.prepared(), [b"xid".to_vec()]);
+                let mut other = engine.begin(Isolation::Repeatable);
+                let locked = other.lock(table.tree(0), b"a", LockMode::Shared, &WaitRequest::no_wait());
+                assert!(matches!(locked, Err(Error::WouldBlock)));
+                engine.commit_prepared(b"xid").unwrap();
+            }
+        }
+        assert!(matches!(engine.commit_prepared(b"xid"), Err(Error::Xid(_))));
+    }
+    assert_eq!(engine.shared.log.end(), log);
+    let mut txn = engine.begin(Isolation::Repeatable);
+    txn.prepare(b"gone").unwrap();
+    txn.detach();
+    drop(table);
+    let (_fs, engine) = crash(&fs, engine);
+    assert_eq!(engine.prepared(), Vec::<Vec<u8>>::new());
+    expect(&engine, "t", 0, &[("a", "1")]);
+}
+
+#[test]
 fn counters_survive_rollback_crash_and_checkpoint_and_never_go_back() {
     let (fs, engine, table) = with_table(11);
     assert_eq!(table.counter(), 0);

@@ -432,6 +432,7 @@ impl Transaction {
 
     /// First phase of a two-phase commit: its writes and `xid` are as durable as the commit flush setting says when
     /// this returns. From here on only commit or rollback. After an error it is as before and can only be rolled back.
+    /// Of one without writes the log says nothing, and a restart knows nothing.
     pub fn prepare(&mut self, xid: &[u8]) -> Result<()> {
         self.prepare_with(xid, true)
     }

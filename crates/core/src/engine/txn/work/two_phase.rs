@@ -66,7 +66,7 @@ impl Work {
         self.check(shared)?;
         self.xid = Some(xid.to_vec());
         self.enter_intent(shared);
-        let logged = match always_logged || self.is_logged() {
+        let logged = match always_logged && self.has_writes() || self.is_logged() {
             true => self.log_prepare(shared, xid, flush),
             false => self.log_counters(shared),
         };
