@@ -95,7 +95,7 @@ impl From<Error> for Problem {
             | Error::Stream { .. } => StatusCode::BAD_REQUEST,
             Error::Missing(_) | Error::MissingVersion { .. } | Error::Unknown(_) => StatusCode::NOT_FOUND,
             Error::Conflict(_) | Error::Schema(_) => StatusCode::CONFLICT,
-            Error::OtherVersion { .. } => StatusCode::PRECONDITION_FAILED,
+            Error::OtherVersion { .. } | Error::Precondition(_) => StatusCode::PRECONDITION_FAILED,
             Error::Range { .. } => StatusCode::RANGE_NOT_SATISFIABLE,
             Error::Field { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Error::Protected { .. } => StatusCode::LOCKED,

@@ -120,6 +120,9 @@ pub enum Error {
     /// A view, a path of one, or a hold, that there is not.
     #[error("{0}")]
     Unknown(String),
+    /// What was to be changed is not as it was to be.
+    #[error("{0}")]
+    Precondition(String),
     /// What contradicts something that is there: a view of that name, other data, a later date.
     #[error("{0}")]
     Conflict(String),

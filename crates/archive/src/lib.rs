@@ -23,6 +23,7 @@
 //! | `archive/` | an open archive: putting, getting, changing, protecting, collecting, scrubbing |
 //! | `schema/` | fields, types, values, indexes |
 //! | `view/` | directories made of fields |
+//! | `tree/` | the tree of `system.path`, and those of views, as file systems have them |
 //! | `query/` | expressions, which index answers them, answers in order, cursors |
 //! | `rows` | what stands in the rows of the core's trees |
 //! | `oid`, `calendar`, `bytes` | names; dates as texts; numbers as bytes |
@@ -41,6 +42,7 @@ mod oid;
 mod query;
 mod rows;
 mod schema;
+mod tree;
 mod view;
 
 pub use archive::{
@@ -52,4 +54,5 @@ pub use oid::{Digest, Name, Oid};
 pub use query::{Direction, Query};
 pub use rows::{Protection, Record};
 pub use schema::{Definition, Field, FieldDefinition, FullDefinition, Scalar, Schema, Type, Value};
+pub use tree::{ChangeProperties, Check, Folder, Node, Root, TellChild};
 pub use view::{Item, Listing, View};

@@ -50,7 +50,7 @@ impl Metadata {
     }
 
     /// What a record with `values` has then; what the schema does not know any more goes.
-    fn over(&self, schema: &Schema, mut values: Vec<(u32, Value)>) -> Result<Vec<(u32, Value)>> {
+    pub(crate) fn over(&self, schema: &Schema, mut values: Vec<(u32, Value)>) -> Result<Vec<(u32, Value)>> {
         values.retain(|(number, _)| schema.by_number(*number).is_some());
         let mut seen = Vec::new();
         for (name, given) in &self.given {
@@ -99,29 +99,40 @@ impl Archive {
 
     fn update_from(&self, oid: Oid, wanted: Option<u64>, metadata: &Metadata) -> Result<u64> {
         let schema = self.schema_shared();
-        let keep = self.rules().keep_versions;
         let version = self.transact(|txn| {
             let old = self.lock_record(txn, oid)?;
             if let Some(wanted) = wanted.filter(|wanted| *wanted != old.version) {
                 return Err(Error::OtherVersion { oid, found: old.version, wanted });
             }
-            self.refuse_protected(Name::Record(oid), &old.protection)?;
-            let values = metadata.over(&schema, old.values.clone())?;
-            schema.check(&values)?;
-            if values == old.values {
-                return Ok(old.version);
-            }
-            let new = Record { version: old.version + 1, changed: self.now(), values, ..old.clone() };
-            self.write_entries(txn, old.entries(&schema), new.entries(&schema))?;
-            txn.put(&self.trees.records, oid.0, new.bytes())?;
-            txn.insert(&self.trees.versions, version_key(oid, old.version), old.bytes())?;
-            self.remove_versions(txn, oid, new.version.saturating_sub(keep))?;
-            self.note(txn, "update", &oid.to_string(), json!({ "version": new.version }))?;
-            Ok(new.version)
+            Ok(self.update_in(txn, &schema, &old, metadata)?.version)
         })?;
         drop(schema);
         self.answered()?;
         Ok(version)
+    }
+
+    /// The new version of a record, which is locked.
+    pub(crate) fn update_in(
+        &self,
+        txn: &mut Transaction,
+        schema: &Schema,
+        old: &Record,
+        metadata: &Metadata,
+    ) -> Result<Record> {
+        let oid = old.oid;
+        self.refuse_protected(Name::Record(oid), &old.protection)?;
+        let values = metadata.over(schema, old.values.clone())?;
+        schema.check(&values)?;
+        if values == old.values {
+            return Ok(old.clone());
+        }
+        let new = Record { version: old.version + 1, changed: self.now(), values, ..old.clone() };
+        self.write_entries(txn, old.entries(schema), new.entries(schema))?;
+        txn.put(&self.trees.records, oid.0, new.bytes())?;
+        txn.insert(&self.trees.versions, version_key(oid, old.version), old.bytes())?;
+        self.remove_versions(txn, oid, new.version.saturating_sub(self.rules().keep_versions))?;
+        self.note(txn, "update", &oid.to_string(), json!({ "version": new.version }))?;
+        Ok(new)
     }
 
     /// Removes a record with all its versions. Data that no record names any more goes when its grace period is over.
@@ -129,29 +140,31 @@ impl Archive {
         let schema = self.schema_shared();
         self.transact(|txn| {
             let record = self.lock_record(txn, oid)?;
-            self.refuse_protected(Name::Record(oid), &record.protection)?;
-            let mut content = self.lock_content(txn, record.data)?;
-            let missing = || Error::Inconsistent(format!("{oid} names {}, which there is not", record.data));
-            let data = content.data.as_mut().ok_or_else(missing)?;
-            self.refuse_protected(Name::Data(record.data), &data.protection)?;
-            self.write_entries(txn, record.entries(&schema), Vec::new())?;
-            self.remove_versions(txn, oid, u64::MAX)?;
-            txn.delete(&self.trees.records, oid.0)?;
-            if !self.has_records(txn, record.data)? {
-                let since = self.now();
-                data.orphaned = Some(since);
-                txn.insert(&self.trees.orphans, timed_key(since, &record.data.0), [])?;
-                self.write_content(txn, record.data, &content)?;
-            }
-            self.note(
-                txn,
-                "remove",
-                &oid.to_string(),
-                json!({ "data": record.data.to_string(), "size": record.size }),
-            )
+            self.remove_in(txn, &schema, &record)
         })?;
         drop(schema);
         self.answered()
+    }
+
+    /// Removes a record, which is locked, unless it or its data is protected.
+    pub(crate) fn remove_in(&self, txn: &mut Transaction, schema: &Schema, record: &Record) -> Result<()> {
+        let oid = record.oid;
+        self.refuse_protected(Name::Record(oid), &record.protection)?;
+        let mut content = self.lock_content(txn, record.data)?;
+        let missing = || Error::Inconsistent(format!("{oid} names {}, which there is not", record.data));
+        let data = content.data.as_mut().ok_or_else(missing)?;
+        self.refuse_protected(Name::Data(record.data), &data.protection)?;
+        self.write_entries(txn, record.entries(schema), Vec::new())?;
+        self.remove_versions(txn, oid, u64::MAX)?;
+        txn.delete(&self.trees.records, oid.0)?;
+        if !self.has_records(txn, record.data)? {
+            let since = self.now();
+            data.orphaned = Some(since);
+            txn.insert(&self.trees.orphans, timed_key(since, &record.data.0), [])?;
+            self.write_content(txn, record.data, &content)?;
+        }
+        let details = json!({ "data": record.data.to_string(), "size": record.size });
+        self.note(txn, "remove", &oid.to_string(), details)
     }
 
     /// Whether a record names the data; exact if its content is locked.

@@ -38,6 +38,9 @@ impl Archive {
         self.change_schema(&Definition::of(&self.schema()), &views)?;
         self.transact(|txn| {
             self.write_setting(txn, "views", &views)?;
+            if !views.contains_key(name) {
+                self.forget_folders(txn, name)?;
+            }
             self.note(txn, "view", name, json_value(&views.get(name))?)
         })?;
         self.build_indexes()?;

@@ -31,6 +31,7 @@ pub(crate) use get::oid_of_entry;
 pub use get::{Range, Stat};
 pub use open::{Chunking, Clock, Durability, Options, Rules};
 pub use protect::Protecting;
+pub(crate) use put::Upload;
 pub use put::{Imported, Stored};
 pub use scrub::{Damage, Scrub, Scrubbed};
 
@@ -65,6 +66,8 @@ pub struct Archive {
     live: Mutex<HashSet<ListName>>,
     /// One at a time changes the schema, or collects.
     care: Mutex<()>,
+    /// One at a time changes what is at paths of a tree, but for who changes records by their OIDs.
+    paths: Mutex<()>,
 }
 
 /// Handles of all trees.
@@ -79,6 +82,7 @@ pub(crate) struct Trees {
     pub(crate) entries: Arc<Tree>,
     pub(crate) orphans: Arc<Tree>,
     pub(crate) audit: Arc<Tree>,
+    pub(crate) directories: Arc<Tree>,
 }
 
 impl Archive {
@@ -87,7 +91,7 @@ impl Archive {
         self.schema_shared().clone()
     }
 
-    fn schema_shared(&self) -> RwLockReadGuard<'_, Arc<Schema>> {
+    pub(crate) fn schema_shared(&self) -> RwLockReadGuard<'_, Arc<Schema>> {
         self.schema.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -116,7 +120,7 @@ impl Archive {
     }
 
     /// What is to be told is durable, if each answer is.
-    fn answered(&self) -> Result<()> {
+    pub(crate) fn answered(&self) -> Result<()> {
         match self.durability {
             Durability::Each => self.sync(),
             Durability::OnSync => Ok(()),
@@ -124,7 +128,7 @@ impl Archive {
     }
 
     /// Does `work` in a transaction, and once more if it met another.
-    fn transact<T>(&self, mut work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+    pub(crate) fn transact<T>(&self, mut work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -135,6 +139,10 @@ impl Archive {
                 done => return done,
             }
         }
+    }
+
+    pub(crate) fn paths(&self) -> MutexGuard<'_, ()> {
+        self.paths.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn care(&self) -> MutexGuard<'_, ()> {
@@ -162,7 +170,7 @@ impl Archive {
     }
 
     /// The record, which nobody else changes before the transaction ends.
-    fn lock_record(&self, txn: &mut Transaction, oid: Oid) -> Result<Record> {
+    pub(crate) fn lock_record(&self, txn: &mut Transaction, oid: Oid) -> Result<Record> {
         match txn.get_for_update(&self.trees.records, oid.0)? {
             Some(row) => self.read_record(oid, &row),
             None => Err(Error::Missing(Name::Record(oid))),

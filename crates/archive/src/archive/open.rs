@@ -20,6 +20,7 @@ use teak_core::{
 const FORMAT: u64 = 1;
 const CHUNKS: &str = "chunks";
 const ARCHIVE: &str = "archive";
+const DIRECTORIES: &str = "directories";
 /// Trees of the table with everything but bytes.
 const TREES: usize = 9;
 
@@ -144,7 +145,7 @@ impl Archive {
         }
         let engine = open_engine(fs, &options)?;
         let names = engine.table_names("")?;
-        if names.iter().any(|name| name != CHUNKS && name != ARCHIVE) {
+        if names.iter().any(|name| ![CHUNKS, ARCHIVE, DIRECTORIES].contains(&&**name)) {
             return Err(Error::Exists(dir));
         }
         // Chunks that are alike are put together, as differences, in the background.
@@ -203,6 +204,7 @@ impl Archive {
         let kept = |name: &str| Ok::<_, Error>(setting(name)?.unwrap_or_default());
         let (chunking, rules) = (read(&kept("chunking")?, "chunking")?, read(&kept("rules")?, "rules")?);
         let schema: Schema = read(&kept("schema")?, "schema")?;
+        let schema = schema.with_built_in();
         let mut last = snapshot.rows(&trees.chunks).descending();
         let next_chunk = match last.advance()? {
             true => u64::from_be_bytes(last.key().try_into().map_err(|_| Error::row(CHUNKS, last.key()))?)
@@ -228,6 +230,7 @@ impl Archive {
             next_entry: AtomicU64::new(0),
             live: Default::default(),
             care: Default::default(),
+            paths: Default::default(),
         })
     }
 
@@ -271,6 +274,13 @@ impl Archive {
 impl Trees {
     fn open(engine: &Engine) -> Result<Trees> {
         let (chunks, archive) = (engine.open_table(CHUNKS)?, engine.open_table(ARCHIVE)?);
+        // Archives of before have none.
+        let directories = match engine.open_table(DIRECTORIES) {
+            Err(teak_core::Error::NoSuchTable(_)) => {
+                engine.create_table(DIRECTORIES, &[TreeSpec::default()])?
+            }
+            table => table?,
+        };
         if archive.trees() != TREES {
             return Err(Error::Core(teak_core::Error::NoSuchTree(archive.trees())));
         }
@@ -286,6 +296,7 @@ impl Trees {
             entries: tree(6),
             orphans: tree(7),
             audit: tree(8),
+            directories: directories.tree(0).clone(),
         })
     }
 }

@@ -55,7 +55,7 @@ struct Batch {
 }
 
 /// Data that is being put.
-struct Upload<'a> {
+pub(crate) struct Upload<'a> {
     archive: &'a Archive,
     list: ListName,
     /// Whether batches are stored.
@@ -171,6 +171,24 @@ impl Archive {
         Ok(())
     }
 
+    /// A record of data that is there; `false`: it is not, and nothing is done.
+    pub(crate) fn store_again(
+        &self,
+        txn: &mut Transaction,
+        schema: &Schema,
+        record: &Record,
+    ) -> Result<bool> {
+        let data = record.data;
+        let mut content = self.lock_content(txn, data)?;
+        let Some(there) = &mut content.data else { return Ok(false) };
+        if let Some(since) = there.orphaned.take() {
+            txn.delete(&self.trees.orphans, super::timed_key(since, &data.0))?;
+            self.write_content(txn, data, &content)?;
+        }
+        self.insert_record(txn, schema, record)?;
+        Ok(true)
+    }
+
     fn insert_record(&self, txn: &mut Transaction, schema: &Schema, record: &Record) -> Result<()> {
         txn.insert(&self.trees.records, record.oid.0, record.bytes())?;
         for entry in record.entries(schema) {
@@ -180,7 +198,7 @@ impl Archive {
     }
 
     /// A first version.
-    fn new_record(&self, data: Digest, size: u64, values: Vec<(u32, Value)>) -> Record {
+    pub(crate) fn new_record(&self, data: Digest, size: u64, values: Vec<(u32, Value)>) -> Record {
         let created = self.now();
         let oid = self.oids.make(created);
         let protection = Protection::default();
@@ -189,13 +207,13 @@ impl Archive {
 }
 
 impl<'a> Upload<'a> {
-    fn new(archive: &'a Archive) -> Upload<'a> {
+    pub(crate) fn new(archive: &'a Archive) -> Upload<'a> {
         let list = archive.oids.make(archive.now()).0;
         Upload { archive, list, has_begun: false, offset: 0, batch: Batch::default() }
     }
 
     /// Reads all, and stores all but the last batch; the name and the size.
-    fn read(&mut self, source: &mut dyn Read) -> Result<(Digest, u64)> {
+    pub(crate) fn read(&mut self, source: &mut dyn Read) -> Result<(Digest, u64)> {
         let unread = |cause| Error::Stream { what: "cannot read what is to be stored", cause };
         let sizes = self.archive.chunking;
         let mut begin = Vec::new();
@@ -267,32 +285,27 @@ impl<'a> Upload<'a> {
             record =
                 Record { oid, created, changed, protection: protect::checked(&of.protection)?, ..record };
         }
-        let was_there = archive.transact(|txn| {
-            let mut content = archive.lock_content(txn, data)?;
-            let was_there = content.data.is_some();
-            match &mut content.data {
-                Some(there) => {
-                    if let Some(since) = there.orphaned.take() {
-                        txn.delete(&archive.trees.orphans, super::timed_key(since, &data.0))?;
-                        archive.write_content(txn, data, &content)?;
-                    }
-                }
-                None => {
-                    let list = (self.has_begun || self.batch.chunks.len() > 1).then_some(self.list);
-                    match list {
-                        Some(list) => self.store_end(txn, &list, data)?,
-                        None => archive.store_small(txn, &mut content, self.batch.chunks.first())?,
-                    }
-                    let protection = Protection::default();
-                    content.data =
-                        Some(StoredData { size, created: record.created, list, orphaned: None, protection });
-                    archive.write_content(txn, data, &content)?;
-                }
-            }
-            archive.insert_record(txn, &schema, &record)?;
-            Ok(was_there)
-        })?;
+        let was_there = archive.transact(|txn| self.store(txn, &schema, &record))?;
         Ok(Stored { oid: record.oid, data, size, was_there })
+    }
+
+    /// The record, and its data if there is none; whether there was.
+    pub(crate) fn store(&self, txn: &mut Transaction, schema: &Schema, record: &Record) -> Result<bool> {
+        let (archive, data) = (self.archive, record.data);
+        if archive.store_again(txn, schema, record)? {
+            return Ok(true);
+        }
+        let mut content = archive.lock_content(txn, data)?;
+        let list = (self.has_begun || self.batch.chunks.len() > 1).then_some(self.list);
+        match list {
+            Some(list) => self.store_end(txn, &list, data)?,
+            None => archive.store_small(txn, &mut content, self.batch.chunks.first())?,
+        }
+        let (size, created, protection) = (record.size, record.created, Protection::default());
+        content.data = Some(StoredData { size, created, list, orphaned: None, protection });
+        archive.write_content(txn, data, &content)?;
+        archive.insert_record(txn, schema, record)?;
+        Ok(false)
     }
 
     /// The last batch, and the end of the list, which is not pending any more.

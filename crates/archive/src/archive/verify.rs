@@ -13,7 +13,7 @@ impl Archive {
     /// or nothing. All of them are in memory for that, some 300 bytes a chunk and 500 a record.
     pub fn check_references(&self) -> Result<Vec<String>> {
         let (snapshot, schema) = (self.engine.snapshot(), self.schema());
-        let mut wrong = Vec::new();
+        let mut wrong = self.check_folders(&snapshot)?;
         let contents = self.contents(&snapshot)?;
         let records = self.all_records(&snapshot)?;
         let mut uses = self.uses_by_lists(&snapshot, &contents, &mut wrong)?;

@@ -10,6 +10,7 @@ mod definition;
 mod value;
 
 pub use definition::{Definition, FieldDefinition, FullDefinition};
+use value::MOST_LENGTH;
 pub(crate) use value::NO_VALUE;
 pub use value::{Scalar, Type, Value};
 
@@ -26,6 +27,7 @@ pub(crate) mod built_in {
     pub(crate) const VERSION: u32 = 6;
     pub(crate) const CONTENT_TYPE: u32 = 7;
     pub(crate) const PATH: u32 = 8;
+    pub(crate) const PROPERTIES: u32 = 9;
     pub(crate) const FILE_NAME: u32 = 20;
     pub(crate) const FILE_MODIFIED: u32 = 21;
     /// The first that an archive's own schema gives.
@@ -125,6 +127,10 @@ impl Default for Schema {
             field(VERSION, "system.version", Scalar::Long.into()),
             field(CONTENT_TYPE, "system.content_type", string(255)),
             field(PATH, "system.path", string(3500)),
+            Field {
+                queryable: false,
+                ..field(PROPERTIES, "system.properties", Type { list: true, ..string(MOST_LENGTH) })
+            },
             field(FILE_NAME, "file.name", string(255)),
             field(FILE_MODIFIED, "file.modified", Scalar::Timestamp.into()),
         ];
@@ -141,6 +147,16 @@ impl Default for Schema {
 }
 
 impl Schema {
+    /// With the fields that are always there now; when it was written there may have been fewer.
+    pub(crate) fn with_built_in(mut self) -> Schema {
+        for (at, field) in Schema::default().fields.into_iter().enumerate() {
+            if self.by_number(field.number).is_none() {
+                self.fields.insert(at.min(self.fields.len()), field);
+            }
+        }
+        self
+    }
+
     /// All fields.
     pub fn fields(&self) -> &[Field] {
         &self.fields

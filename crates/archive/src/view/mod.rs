@@ -5,11 +5,14 @@
 //! | `names.rs` | escaping, names that are too long or given twice |
 //! | `pattern.rs` | fields to names and back |
 //! | `walk.rs` | directories and files of a view |
+//! | `at.rs` | a view as a tree of names, for `tree/` |
 
-mod names;
+mod at;
+pub(crate) mod names;
 mod pattern;
 mod walk;
 
+pub(crate) use walk::Walk;
 pub use walk::{Item, Listing};
 
 use crate::archive::Archive;
@@ -31,7 +34,7 @@ pub struct View {
 }
 
 /// A view by the fields of a schema.
-struct Reading {
+pub(crate) struct Reading {
     pattern: Pattern,
     condition: Option<Expression>,
 }

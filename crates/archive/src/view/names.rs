@@ -70,7 +70,7 @@ pub(super) fn has_suffix(name: &str) -> bool {
 }
 
 /// A name without its digits of an OID.
-pub(super) fn without_suffix(name: &str) -> Option<String> {
+pub(crate) fn without_suffix(name: &str) -> Option<String> {
     let (stem, extension) = split_extension(name);
     digits_behind(stem, OID_DIGITS).map(|stem| format!("{stem}{extension}"))
 }
@@ -82,7 +82,7 @@ fn digits_behind(name: &str, count: usize) -> Option<&str> {
 }
 
 /// The name of a file: its plain one, if it fits and no older record has it.
-pub(super) fn of_file(plain: &str, oid: Oid, is_oldest: bool) -> String {
+pub(crate) fn of_file(plain: &str, oid: Oid, is_oldest: bool) -> String {
     if is_oldest && plain.len() <= MOST_BYTES {
         return plain.to_string();
     }

@@ -8,7 +8,7 @@
 use super::names;
 use crate::rows::Record;
 use crate::schema::{built_in, Scalar, Schema, Value};
-use crate::{Error, Result};
+use crate::{Error, Metadata, Result};
 
 /// Fields and text, from the root to the file.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,6 +80,33 @@ impl Pattern {
     }
 }
 
+impl Pattern {
+    /// The fields that the names of a path give, from the root as far as they go.
+    pub(super) fn fields_of(&self, schema: &Schema, path: &str, given: &[&str]) -> Result<Metadata> {
+        let mut fields: Vec<(u32, Value)> = Vec::new();
+        for (component, name) in self.directories.iter().chain([&self.file]).zip(given) {
+            for (field, value) in component.fields.iter().zip(component.read(name)?) {
+                match fields.iter().find(|(number, _)| *number == field.number) {
+                    Some((_, other)) if *other != value => {
+                        return Err(Error::Usage(format!(
+                            "{path} has two values for one field: {other} and {value}"
+                        )));
+                    }
+                    Some(_) => {}
+                    None => fields.push((field.number, value)),
+                }
+            }
+        }
+        let mut metadata = Metadata::default();
+        for (number, value) in fields {
+            let field = schema.by_number(number).ok_or_else(|| Error::Usage(format!("no field {number}")))?;
+            field.of_type.check(&value).map_err(|problem| Error::field(&field.name, problem))?;
+            metadata.value(&field.name, value);
+        }
+        Ok(metadata)
+    }
+}
+
 impl Component {
     fn parse(schema: &Schema, part: &str, wrong: &dyn Fn(&str) -> Error) -> Result<Component> {
         let (mut component, mut text, mut rest) = (Component::default(), String::new(), part);
@@ -142,6 +169,11 @@ impl Component {
             }
         }
         None
+    }
+
+    /// The name as it is given to the values that it gives; what is wrong with it.
+    pub(super) fn canonical(&self, name: &str) -> Result<Option<String>> {
+        Ok(self.compose_values(&self.read(name)?))
     }
 
     /// The values that a name gives; what is wrong with it.

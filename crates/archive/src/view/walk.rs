@@ -1,12 +1,13 @@
 //! Directories and files of a view. What lies in one directory is one range of the view's index: its directories are
 //! found by going from value to value, whatever lies below them, and its files are read in the order of their fields.
 
-use super::{names, Reading};
+use super::{names, no_view, Reading};
 use crate::archive::{oid_of_entry, Archive};
 use crate::query::after;
 use crate::rows::Record;
-use crate::schema::{Schema, Value, NO_VALUE};
+use crate::schema::{Index, Schema, NO_VALUE};
 use crate::{Error, Metadata, Oid, Result};
+use std::sync::Arc;
 use teak_core::Snapshot;
 
 /// What is in a directory.
@@ -40,19 +41,19 @@ pub struct Listing {
 type TellFile<'a> = dyn FnMut(String, Record, &[u8]) -> Result<bool> + 'a;
 
 /// A directory.
-struct Place {
+pub(crate) struct Place {
     /// What the entries of all that is in it begin with.
-    prefix: Vec<u8>,
+    pub(super) prefix: Vec<u8>,
     /// How many names lead to it.
-    depth: usize,
+    pub(super) depth: usize,
 }
 
 /// A view, at a moment.
-struct Walk<'a> {
-    archive: &'a Archive,
-    snapshot: Snapshot,
-    reading: Reading,
-    index: u32,
+pub(crate) struct Walk<'a> {
+    pub(super) archive: &'a Archive,
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) reading: Reading,
+    pub(super) index: Index,
 }
 
 impl Archive {
@@ -90,41 +91,26 @@ impl Archive {
             );
             return Err(Error::Usage(text));
         }
-        let mut fields: Vec<(u32, Value)> = Vec::new();
-        for (component, name) in pattern.directories.iter().chain([&pattern.file]).zip(&given) {
-            for (field, value) in component.fields.iter().zip(component.read(name)?) {
-                match fields.iter().find(|(number, _)| *number == field.number) {
-                    Some((_, other)) if *other != value => {
-                        return Err(Error::Usage(format!(
-                            "{path} has two values for one field: {other} and {value}"
-                        )));
-                    }
-                    Some(_) => {}
-                    None => fields.push((field.number, value)),
-                }
-            }
-        }
-        let mut metadata = Metadata::default();
-        for (number, value) in fields {
-            let field = schema.by_number(number).ok_or_else(|| Error::Usage(format!("no field {number}")))?;
-            field.of_type.check(&value).map_err(|problem| Error::field(&field.name, problem))?;
-            metadata.value(&field.name, value);
-        }
-        Ok(metadata)
+        pattern.fields_of(&schema, path, &given)
     }
 
     fn walk(&self, view: &str) -> Result<Walk<'_>> {
-        let schema = self.schema();
-        let reading = self.view(&schema, view)?;
-        let index = index_of(&schema, &reading)
+        self.walk_in(Arc::new(self.engine().snapshot()), &self.schema(), view)
+    }
+
+    /// A view as of a snapshot.
+    pub(crate) fn walk_in(&self, snapshot: Arc<Snapshot>, schema: &Schema, view: &str) -> Result<Walk<'_>> {
+        let views = self.views()?;
+        let reading = views.get(view).ok_or_else(|| no_view(view))?.read(schema)?;
+        let index = index_of(schema, &reading)
             .ok_or_else(|| Error::Conflict(format!("the index of view {view} is being built")))?;
-        Ok(Walk { archive: self, snapshot: self.engine().snapshot(), reading, index })
+        Ok(Walk { archive: self, snapshot, reading, index })
     }
 }
 
-fn index_of(schema: &Schema, reading: &Reading) -> Option<u32> {
+fn index_of(schema: &Schema, reading: &Reading) -> Option<Index> {
     let fields = reading.pattern.fields();
-    schema.indexes.iter().find(|index| index.is_ready && index.fields == fields).map(|index| index.number)
+    schema.indexes.iter().find(|index| index.is_ready && index.fields == fields).cloned()
 }
 
 /// Names of a path; slashes at its ends count for nothing.
@@ -142,8 +128,8 @@ fn components(path: &str) -> Result<Vec<&str>> {
 
 impl Walk<'_> {
     /// The directory with these names; `None`: there is none, or nothing is in it.
-    fn place(&self, names: &[&str]) -> Result<Option<Place>> {
-        let mut place = Place { prefix: self.index.to_be_bytes().to_vec(), depth: 0 };
+    pub(crate) fn place(&self, names: &[&str]) -> Result<Option<Place>> {
+        let mut place = Place { prefix: self.index.number.to_be_bytes().to_vec(), depth: 0 };
         if names.len() > self.reading.pattern.directories.len() {
             return Ok(None);
         }
@@ -207,7 +193,11 @@ impl Walk<'_> {
     }
 
     /// The first directory at or behind a key, with what its entries begin with.
-    fn next_directory(&self, place: &Place, from: Option<&[u8]>) -> Result<Option<(String, Vec<u8>)>> {
+    pub(super) fn next_directory(
+        &self,
+        place: &Place,
+        from: Option<&[u8]>,
+    ) -> Result<Option<(String, Vec<u8>)>> {
         let component = &self.reading.pattern.directories[place.depth];
         let low =
             [&place.prefix[..], if component.fields.is_empty() { &[] } else { &[NO_VALUE + 1] }].concat();
@@ -234,7 +224,7 @@ impl Walk<'_> {
         Ok(found)
     }
 
-    fn each_visible(
+    pub(super) fn each_visible(
         &self,
         low: &[u8],
         high: &[u8],
@@ -252,14 +242,19 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn shows(&self, record: &Record) -> bool {
+    pub(super) fn shows(&self, record: &Record) -> bool {
         let has = |number: &u32| record.value(*number).is_some();
         self.reading.pattern.fields().iter().all(has)
             && self.reading.condition.as_ref().is_none_or(|condition| condition.is_true(record))
     }
 
     /// Calls for each file of a directory, behind the entry of one.
-    fn each_file(&self, prefix: &[u8], from: Option<&[u8]>, call: &mut TellFile<'_>) -> Result<()> {
+    pub(super) fn each_file(
+        &self,
+        prefix: &[u8],
+        from: Option<&[u8]>,
+        call: &mut TellFile<'_>,
+    ) -> Result<()> {
         // Those of one name are beside each other, the oldest first.
         let without_oid = |key: &[u8]| key[..key.len().saturating_sub(16)].to_vec();
         let mut last = from.map(without_oid);
@@ -276,7 +271,7 @@ impl Walk<'_> {
     }
 
     /// The record of a file in a directory.
-    fn find(&self, place: &Place, name: &str) -> Result<Option<Oid>> {
+    pub(super) fn find(&self, place: &Place, name: &str) -> Result<Option<Oid>> {
         let mut plain = vec![name.to_string()];
         plain.extend(names::without_suffix(name));
         for base in &plain {

@@ -9,4 +9,5 @@ mod protections;
 mod queries;
 mod schemas;
 mod scrubs;
+mod trees;
 mod views;
