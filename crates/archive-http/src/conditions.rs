@@ -40,6 +40,16 @@ fn tags(asked: &Asked, header: hyper::header::HeaderName) -> Option<Tags<'_>> {
     Some(if tags == ["*"] { Tags::Any } else { Tags::These(tags) })
 }
 
+/// Whether what is there, perhaps with a tag, is what a request that changes it means, by If-Match and If-None-Match.
+pub(crate) fn check_tag(asked: &Asked, tag: Option<&str>, is_there: bool) -> bool {
+    let has = |tags: Tags<'_>| match (tags, tag) {
+        (Tags::Any, _) => is_there,
+        (tags, Some(tag)) => tags.has(tag),
+        (_, None) => false,
+    };
+    if_match(asked).is_none_or(has) && !tags(asked, IF_NONE_MATCH).is_some_and(has)
+}
+
 pub(crate) fn failed() -> Problem {
     Problem::new(StatusCode::PRECONDITION_FAILED, "If-Match names none of what is there")
 }

@@ -1,5 +1,5 @@
-//! An archive by HTTP: an API of JSON, and of bytes that are streamed both ways. Many connections are one thread's;
-//! what asks the archive, which blocks, is done on threads, one for each request that is being answered.
+//! An archive by HTTP: an API of JSON, and of bytes that are streamed both ways, and WebDAV. Many connections are one
+//! thread's; what asks the archive, which blocks, is done on threads, one for each request that is being answered.
 //!
 //! | module | is about |
 //! |---|---|
@@ -15,6 +15,7 @@
 //! | `conditions` | If-Match, If-None-Match, Range |
 //! | `objects`, `uploads` | what the API does: objects, at once and in several requests |
 //! | `asking`, `keeping`, `jobs` | queries, views; the schema; gc and scrub |
+//! | `dav/` | WebDAV |
 //! | `announcement` | a file that says where the server of an archive is |
 //!
 //! Whatever the size of an object, some hundred KiB of it are in memory here, besides what the archive itself takes.
@@ -28,6 +29,7 @@ mod asked;
 mod asking;
 mod checks;
 mod conditions;
+mod dav;
 mod door;
 mod exchange;
 mod incoming;

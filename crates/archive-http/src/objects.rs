@@ -3,13 +3,14 @@
 use crate::asked::Asked;
 use crate::checks::{Checked, Checks};
 use crate::conditions::{failed, if_match, tag, wanted, Wanted};
+use crate::dav::http_date;
 use crate::incoming::{Cut, Source};
 use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::serve::Site;
 use hyper::header::{
     HeaderName, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, ETAG, LOCATION,
+    CONTENT_TYPE, ETAG, LAST_MODIFIED, LOCATION,
 };
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
@@ -78,11 +79,16 @@ pub(crate) fn metadata_of(asked: &Asked, archive: &Archive) -> Result<Metadata, 
         })?;
         add_json(&mut metadata, &given)?;
     }
-    let content_type = asked.header(CONTENT_TYPE).filter(|of| !of.eq_ignore_ascii_case(OF_FORMS));
-    if let Some(of) = content_type.filter(|_| metadata.lacks(&archive.schema(), "system.content_type")) {
+    if let Some(of) = content_type(asked).filter(|_| metadata.lacks(&archive.schema(), "system.content_type"))
+    {
         metadata.text("system.content_type", of);
     }
     Ok(metadata)
+}
+
+/// What the body is said to be.
+pub(crate) fn content_type(asked: &Asked) -> Option<&str> {
+    asked.header(CONTENT_TYPE).filter(|of| !of.eq_ignore_ascii_case(OF_FORMS))
 }
 
 /// Fields by their values in JSON; `null` is none.
@@ -121,7 +127,7 @@ pub(crate) fn file(site: &Site, asked: &mut Asked, reply: &mut Reply) -> Result<
     send(site, asked, Name::Record(oid), reply)
 }
 
-fn send(site: &Site, asked: &Asked, name: Name, reply: &mut Reply) -> Result<(), Problem> {
+pub(crate) fn send(site: &Site, asked: &Asked, name: Name, reply: &mut Reply) -> Result<(), Problem> {
     let stat = site.archive.stat(name)?;
     let tag = tag(stat.data);
     let wanted = wanted(asked, &tag, stat.size)?;
@@ -153,6 +159,9 @@ fn describe(site: &Site, record: Option<&Record>, reply: &mut Reply) {
     reply.header(CONTENT_TYPE, "application/octet-stream");
     reply.header(CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'");
     let Some(record) = record else { return };
+    if let Some(modified) = http_date(record.modified()) {
+        reply.header(LAST_MODIFIED, &modified);
+    }
     let schema = site.archive.schema();
     for (field, value) in record.fields(&schema) {
         match (field, value) {

@@ -68,6 +68,14 @@ impl Problem {
         }
     }
 
+    /// Of a tree of names, in which a path and what it gives fits what is there, or not.
+    pub(crate) fn in_tree(self) -> Problem {
+        match self.status {
+            StatusCode::UNPROCESSABLE_ENTITY => Problem { status: StatusCode::CONFLICT, ..self },
+            _ => self.in_path(),
+        }
+    }
+
     /// In a path of a view, which fits the view or not.
     pub(crate) fn in_path(self) -> Problem {
         match self.status {

@@ -4,15 +4,15 @@ use crate::asked::{decode, Asked};
 use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::serve::Site;
-use crate::{asking, keeping, objects, uploads};
+use crate::{asking, dav, keeping, objects, uploads};
 use hyper::{Method, StatusCode};
 
 /// What a body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     Nothing,
-    /// As a whole.
-    Json,
+    /// As a whole, of some hundred KiB at most.
+    Small,
     /// A stream.
     Bytes,
 }
@@ -43,27 +43,27 @@ pub(crate) const ROUTES: &[Route] = &[
     route("GET", "/api/objects/{name}", Takes::Nothing, objects::get),
     route("DELETE", "/api/objects/{name}", Takes::Nothing, objects::remove),
     route("GET", "/api/objects/{name}/meta", Takes::Nothing, objects::metadata),
-    route("PATCH", "/api/objects/{name}/meta", Takes::Json, objects::change),
+    route("PATCH", "/api/objects/{name}/meta", Takes::Small, objects::change),
     route("PUT", "/api/objects/{name}/holds/{hold}", Takes::Nothing, objects::hold),
     route("DELETE", "/api/objects/{name}/holds/{hold}", Takes::Nothing, objects::hold),
-    route("PUT", "/api/objects/{name}/retention", Takes::Json, objects::retain),
+    route("PUT", "/api/objects/{name}/retention", Takes::Small, objects::retain),
     route("POST", "/api/uploads", Takes::Nothing, uploads::begin),
     route("GET", "/api/uploads/{upload}", Takes::Nothing, uploads::state),
     route("PATCH", "/api/uploads/{upload}", Takes::Bytes, uploads::go_on),
     route("DELETE", "/api/uploads/{upload}", Takes::Nothing, uploads::forget),
     route("GET", "/api/query", Takes::Nothing, asking::query),
     route("GET", "/api/schema", Takes::Nothing, keeping::schema),
-    route("PUT", "/api/schema", Takes::Json, keeping::set_schema),
+    route("PUT", "/api/schema", Takes::Small, keeping::set_schema),
     route("GET", "/api/rules", Takes::Nothing, keeping::rules),
-    route("PUT", "/api/rules", Takes::Json, keeping::set_rules),
+    route("PUT", "/api/rules", Takes::Small, keeping::set_rules),
     route("GET", "/api/audit", Takes::Nothing, keeping::audit),
     route("GET", "/api/views", Takes::Nothing, asking::views),
-    route("PUT", "/api/views/{view}", Takes::Json, asking::create),
+    route("PUT", "/api/views/{view}", Takes::Small, asking::create),
     route("DELETE", "/api/views/{view}", Takes::Nothing, asking::drop_view),
     route("GET", "/api/views/{view}/dir", Takes::Nothing, asking::directory),
     route("GET", "/api/views/{view}/file", Takes::Nothing, objects::file),
     route("GET", "/api/jobs", Takes::Nothing, keeping::jobs),
-    route("POST", "/api/jobs", Takes::Json, keeping::start),
+    route("POST", "/api/jobs", Takes::Small, keeping::start),
     route("GET", "/api/jobs/{job}", Takes::Nothing, keeping::job),
     route("DELETE", "/api/jobs/{job}", Takes::Nothing, keeping::stop),
 ];
@@ -71,8 +71,9 @@ pub(crate) const ROUTES: &[Route] = &[
 /// The route of a request, and what its segments in braces stand for.
 pub(crate) fn find(method: &Method, path: &str) -> Result<(&'static Route, Vec<String>), Problem> {
     let mut allowed = Vec::new();
-    for route in ROUTES {
-        let Some(segments) = matched(route.path, path) else { continue };
+    let of_dav = dav::segments(method.as_str(), path);
+    for route in if of_dav.is_some() { dav::METHODS } else { ROUTES } {
+        let Some(segments) = of_dav.clone().or_else(|| matched(route.path, path)) else { continue };
         if route.method == method.as_str() || route.method == "GET" && method == Method::HEAD {
             let segments = segments.into_iter().map(decode).collect::<Option<Vec<String>>>();
             let wrong = || Problem::bad("the path is not UTF-8 with % before two hexadecimal digits");
@@ -131,6 +132,9 @@ mod tests {
             ("GET", "/api/objects/%ff", 400),
             ("GET", "/api/objects", 405),
             ("OPTIONS", "/api/objects", 405),
+            ("PROPFIND", "/", 404),
+            ("POST", "/dav/files/x", 405),
+            ("GET", "/davos", 404),
             ("POST", "/api/objects/x", 405),
         ] {
             assert_eq!(found(method, path), Err(status), "{method} {path}");

@@ -1,6 +1,7 @@
 //! Listening, connections, and ending in order. One thread has all sockets; it never waits for the archive.
 
 use crate::announcement::Announcement;
+use crate::dav::Dav;
 use crate::door::{Door, Login};
 use crate::exchange::respond;
 use crate::jobs::Jobs;
@@ -104,6 +105,7 @@ pub(crate) struct Site {
     pub(crate) archive: Arc<Archive>,
     pub(crate) jobs: Jobs,
     pub(crate) uploads: Uploads,
+    pub(crate) dav: Dav,
     pub(crate) door: Door,
     pub(crate) patience: Duration,
     pub(crate) streams: Semaphore,
@@ -171,6 +173,7 @@ impl Server {
             archive: Arc::clone(&archive),
             jobs: Jobs::default(),
             uploads: Uploads::default(),
+            dav: Dav::default(),
             door: Door { login: settings.login.clone(), local_only },
             patience: settings.patience,
             streams: Semaphore::new(STREAMS),

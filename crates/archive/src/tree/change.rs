@@ -224,7 +224,12 @@ impl Archive {
             let replaced = self.make_room(now, txn, &of_target, target, overwrite)?;
             for (rest, seen) in &all.files {
                 let old = now.lock(txn, seen)?;
-                let values = of_target.fields_at(now.schema, target, rest)?.over(now.schema, old.values)?;
+                let mut fields = of_target.fields_at(now.schema, target, rest)?;
+                if fields.lacks(now.schema, "system.path") {
+                    // There is a record at that path, and it stays the only one.
+                    fields.nothing("system.path");
+                }
+                let values = fields.over(now.schema, old.values)?;
                 now.schema.check(&values)?;
                 let record = self.new_record(old.data, old.size, values);
                 of_target.check_shown(&record, target)?;
