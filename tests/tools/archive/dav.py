@@ -1,0 +1,177 @@
+#!/usr/bin/python3
+"""WebDAV of `teak archive serve`: litmus passes its five parts, cadaver and rclone do their work, ten thousand files are listed, and what is answered is there after a kill."""
+
+import contextlib
+import http.client
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+import xml.etree.ElementTree
+
+from command import Archive, content
+from served import Serving
+
+from kit.asking import expect
+from kit.cases import carry_out, cases_of
+from kit.options import parser
+
+MUSIC = {"namespaces": {"music": {"artist": "string(20)", "track": "long", "title": "string(40)"}}}
+PARTS = ["basic", "copymove", "props", "locks", "http"]
+
+
+def wanted(program):
+    """A program that scripts/setup.sh --test installs."""
+    assert shutil.which(program), f"{program} is missing: scripts/setup.sh --test"
+    return program
+
+
+def listed(server, path, depth="1"):
+    """Decoded addresses of what PROPFIND answers, below the path, and the sizes of files."""
+    status, _, told = server.ask("PROPFIND", path, headers={"Depth": depth})
+    expect(status, 207, f"PROPFIND {path}")
+    found = {}
+    for response in xml.etree.ElementTree.fromstring(told).findall("{DAV:}response"):
+        href = urllib.parse.unquote(response.findtext("{DAV:}href"))
+        size = response.findtext(".//{DAV:}getcontentlength")
+        found[href.removeprefix(path)] = None if size is None else int(size)
+    del found[""]
+    return found
+
+
+def case_litmus(archive):
+    archive.ok("init")
+    with Serving(archive) as server:
+        for part in PARTS:
+            ended = subprocess.run([wanted("litmus"), server.address + "/dav/files/"], env={**os.environ, "TESTS": part}, cwd=archive.files, capture_output=True, text=True, check=False)
+            assert ended.returncode == 0 and ", 0 failed" in ended.stdout, ended.stdout[-4000:]
+    expect(archive.ok("check"), "", "rows")
+
+
+def case_cadaver(archive):
+    archive.ok("init")
+    path = archive.file("a b.txt", content(1, 300_000))
+    with Serving(archive) as server:
+        lines = [f'put "{path}" /dav/files/one', "mkcol /dav/files/d", "copy one d/two", "move one d/three", "lock d/two", "propset d/two color red", "propget d/two color", "unlock d/two", "ls d",
+                 f'get d/two "{archive.files}/back"', "delete d/three", "quit"]
+        ended = subprocess.run([wanted("cadaver"), server.address + "/dav/files/"], input="\n".join(lines) + "\n", cwd=archive.files, capture_output=True, text=True, check=False, env={**os.environ, "HOME": archive.files})
+        assert "failed" not in ended.stdout and "Value of color is: red" in ended.stdout, ended.stdout
+        expect(listed(server, "/dav/files/", "infinity"), {"d/": None, "d/two": 300_000}, "what is left")
+        with open(os.path.join(archive.files, "back"), "rb") as file:
+            expect(file.read(), content(1, 300_000), "what came back")
+
+
+def case_rclone(archive):
+    archive.ok("init")
+    archive.schema(MUSIC)
+    archive.ok("view", "create", "music", "/{artist}/{track:02}-{title}")
+    source = os.path.join(archive.files, "source")
+    for number, name in enumerate(["Bach/01-Air", "Bach/02-a & b", "Dvořák/01-{x}'s & +"]):
+        path = os.path.join(source, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(content(number, 10 ** (number + 3)))
+    with Serving(archive) as server:
+        def rclone(*words):
+            environment = {**os.environ, "RCLONE_CONFIG_T_TYPE": "webdav", "RCLONE_CONFIG_T_VENDOR": "other", "RCLONE_CONFIG_T_URL": server.address + "/dav", "RCLONE_CONFIG": os.path.join(archive.files, "none")}
+            ended = subprocess.run([wanted("rclone"), *words], env=environment, capture_output=True, text=True, check=False)
+            assert ended.returncode == 0, f"{words}: {ended.stderr}"
+            return ended.stdout
+
+        for root in ("T:files/source", "T:views/music"):
+            rclone("copy", source, root)
+            rclone("check", "--download", source, root)
+        rclone("moveto", "T:files/source/Bach", "T:files/moved/Bach")
+        expect(set(rclone("lsf", "-R", "T:files").splitlines()), {"moved/", "source/", "moved/Bach/", "source/Dvořák/", "moved/Bach/01-Air", "moved/Bach/02-a & b", "source/Dvořák/01-{x}'s & +"}, "moved")
+        rclone("moveto", "T:views/music/Bach/01-Air", "T:views/music/Brahms/07-Air")
+        rclone("sync", os.path.join(source, "Bach"), "T:files/moved/Bach")
+        rclone("purge", "T:files/source")
+        expect(listed(server, "/dav/files/", "infinity"), {"moved/": None, "moved/Bach/": None, "moved/Bach/01-Air": 1000, "moved/Bach/02-a & b": 10_000}, "what is left")
+    expect(archive.query("artist = Brahms", "--fields", "music.track,music.title"), ["7\tAir"], "moved in a view")
+    # The bytes are there once, whatever names they have.
+    expect(len({archive.stat(oid)["system.data"] for oid in archive.query("")}), 3, "contents")
+    expect(archive.ok("check"), "", "rows")
+
+
+def case_many_files_of_one_directory(archive):
+    archive.ok("init")
+    count = 10_000
+
+    def put(server, part):
+        connection = http.client.HTTPConnection(server.host, timeout=60)
+        with contextlib.closing(connection):
+            for number in range(part, count, 8):
+                connection.request("PUT", f"/dav/files/d/{number:05}", b"%d" % number)
+                answer = connection.getresponse()
+                answer.read()
+                assert answer.status == 201, answer.status
+
+    with Serving(archive) as server:
+        expect(server.ask("MKCOL", "/dav/files/d")[0], 201, "MKCOL")
+        threads = [threading.Thread(target=put, args=(server, part)) for part in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        begun = time.monotonic()
+        found = listed(server, "/dav/files/d/")
+        print(f"{len(found)} files listed in {(time.monotonic() - begun) * 1000:.0f} ms, with the client's reading")
+        expect(found, {f"{number:05}": len(str(number)) for number in range(count)}, "names and sizes")
+        expect(server.ask("MOVE", "/dav/files/d", headers={"Destination": "/dav/files/e"})[0], 201, "MOVE")
+        expect(server.ask("DELETE", "/dav/files/e")[0], 204, "DELETE")
+    expect((archive.query(""), archive.ok("check")), ([], ""), "rows")
+
+
+def case_killed_while_a_directory_moves(archive):
+    archive.ok("init")
+    names = [f"{number:03}" for number in range(200)]
+    with Serving(archive) as server:
+        server.ask("MKCOL", "/dav/files/0")
+        for name in names:
+            expect(server.ask("PUT", f"/dav/files/0/{name}", name.encode())[0], 201, name)
+    at = 0
+    for turn in range(4):
+        server = Serving(archive)
+        answered = []
+
+        def move(server=server, at=at, answered=answered):
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                for number in range(at, at + 10_000):
+                    status = server.ask("MOVE", f"/dav/files/{number}", headers={"Destination": f"/dav/files/{number + 1}"})[0]
+                    expect(status, 201, "MOVE")
+                    answered.append(number + 1)
+
+        thread = threading.Thread(target=move)
+        thread.start()
+        while len(answered) < 3 + turn:
+            time.sleep(0.01)
+        server.end(signal.SIGKILL, -signal.SIGKILL)
+        thread.join()
+        with Serving(archive) as server:
+            found = listed(server, "/dav/files/", "infinity")
+            (directory,) = {name.split("/")[0] for name in found}
+            # The last answered, or the one that was under way.
+            assert int(directory) in (answered[-1], answered[-1] + 1), f"{directory} after {answered[-1]}"
+            expect(sorted(found), [directory + "/"] + [f"{directory}/{name}" for name in names], "all of them")
+            at = int(directory)
+    expect(archive.ok("check"), "", "rows")
+
+
+def main():
+    arguments = parser(__doc__, names="of cases; default: all").parse_args()
+
+    class Anew:
+        """Each case has an archive of its own."""
+
+        def __iter__(self):
+            yield Archive(arguments.teak, arguments.directory)
+
+    return carry_out(cases_of(sys.modules[__name__]), arguments.names, Anew(), recover=lambda: None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
