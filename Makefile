@@ -120,7 +120,7 @@ soak-backup-matrix: ## 49 set-ups of a server, each backed up, restored and comp
 
 soak-hostile: ## 300,000 mutations of each file in the corpora of the decoders
 	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-core --test hostile
-	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-client -p teak-metrics -p teak-sql -p teak-top hostile
+	@TEAK_MUTATIONS=300000 cargo test --profile checked -p teak-archive-http -p teak-client -p teak-metrics -p teak-sql -p teak-top hostile
 	@TEAK_MUTATIONS=300000 tests/run metadata
 	@TEAK_MUTATIONS=30000 cargo test --profile checked -p teak-archive --test archive hostile
 

@@ -32,6 +32,8 @@ mod conditions;
 mod dav;
 mod door;
 mod exchange;
+#[cfg(any(test, feature = "hostile"))]
+pub mod hostile;
 mod incoming;
 mod jobs;
 mod keeping;

@@ -17,7 +17,7 @@ enum Term {
 /// One list, of a place that it names, or that of the request.
 #[derive(Debug, PartialEq, Eq)]
 struct List {
-    /// `None`: that of the request; an error: of no place here.
+    /// `None`: that of the request; `Some(None)`: no place here.
     of: Option<Option<Place>>,
     /// Whether each is to be so, and what.
     terms: Vec<(bool, Term)>,
@@ -85,6 +85,13 @@ impl Condition {
         }
         Err(Problem::new(StatusCode::PRECONDITION_FAILED, "what If says is not so").with_field("If"))
     }
+}
+
+/// Places that a header names.
+#[cfg(any(test, feature = "hostile"))]
+pub(super) fn places(text: &str, host: &str) -> Vec<Place> {
+    let lists = read(text, Some(host)).unwrap_or_default().lists;
+    lists.into_iter().filter_map(|list| list.of.flatten()).collect()
 }
 
 fn read(text: &str, host: Option<&str>) -> Option<Condition> {

@@ -130,3 +130,20 @@ impl Dav {
         }
     }
 }
+
+/// Reads XML; what it means stays the same when it is written and read again.
+#[cfg(any(test, feature = "hostile"))]
+pub(crate) fn read_xml(bytes: &[u8]) {
+    if let Ok(element) = xml::parse(bytes) {
+        let written = element.write();
+        assert_eq!(xml::parse(written.as_bytes()).ok(), Some(element), "{written}");
+    }
+}
+
+/// Reads the header `If`; places that it names come back from their addresses.
+#[cfg(any(test, feature = "hostile"))]
+pub(crate) fn read_condition(text: &str) {
+    for place in condition::places(text, "localhost") {
+        assert_eq!(Place::of_url(&place.href(true), None).ok(), Some(place));
+    }
+}

@@ -123,20 +123,31 @@ pub(crate) fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            '\t' | '\n' => out.push(character),
             '\r' => out.push_str("&#13;"),
-            '\u{fffe}' | '\u{ffff}' => {}
-            character if character < ' ' => {}
-            character => out.push(character),
+            character if is_xml(character) => out.push(character),
+            _ => {}
         }
     }
     out
 }
 
+/// Whether a document can have it.
+fn is_xml(character: char) -> bool {
+    !matches!(character, '\u{fffe}' | '\u{ffff}') && (character >= ' ' || "\t\n\r".contains(character))
+}
+
+/// The text, if a document can have it.
+fn checked(text: &str) -> Result<&str, Problem> {
+    match text.chars().all(is_xml) {
+        true => Ok(text),
+        false => Err(wrong("a character that no XML has")),
+    }
+}
+
 /// The element that a document is.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Element, Problem> {
     let text = std::str::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8"))?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = checked(text.strip_prefix('\u{feff}').unwrap_or(text))?;
     let mut reader = NsReader::from_str(text);
     let (mut open, mut root, mut count) = (Vec::<Element>::new(), None, 0);
     loop {
@@ -191,6 +202,7 @@ fn wrong(what: impl Into<String>) -> Problem {
 }
 
 fn add_text(open: &mut [Element], text: &str) -> Result<(), Problem> {
+    checked(text)?;
     match open.last_mut() {
         Some(around) => {
             match around.children.last_mut() {
@@ -220,7 +232,9 @@ fn element(reader: &NsReader<&[u8]>, start: &BytesStart<'_>) -> Result<Element, 
                 return Err(wrong("a prefix of an empty namespace"));
             }
             Some(_) => {}
-            None => attributes.push((self::name(reader, attribute.key, false)?, value.into_owned())),
+            None => {
+                attributes.push((self::name(reader, attribute.key, false)?, checked(&value)?.to_string()));
+            }
         }
     }
     Ok(Element { name, attributes, children: Vec::new() })
@@ -236,6 +250,7 @@ fn name(reader: &NsReader<&[u8]>, name: QName<'_>, is_element: bool) -> Result<N
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let space =
         quick_xml::escape::unescape(&text(space)).map_err(|error| wrong(error.to_string()))?.into_owned();
+    checked(&space)?;
     let local = text(local.into_inner());
     let is_first = |c: char| c.is_alphabetic() || c == '_';
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '\u{b7}');
