@@ -13,10 +13,13 @@ use crate::objects::{content_type, send};
 use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::serve::Site;
-use hyper::header::{CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG};
+use hyper::header::{HeaderName, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG};
 use hyper::{Method, StatusCode};
 use std::io::{Read, Write};
 use teak_archive::{Error, Metadata, Name, Node, Value};
+
+/// When a file was changed, in seconds since 1970, as ownCloud's clients say it; they want to hear that it was taken.
+const MODIFIED: HeaderName = HeaderName::from_static("x-oc-mtime");
 
 /// GET: the bytes of a file, or a page with what is in a directory.
 pub(super) fn get(site: &Site, asked: &mut Asked, reply: &mut Reply) -> Result<(), Problem> {
@@ -91,6 +94,9 @@ pub(super) fn put(site: &Site, asked: &mut Asked, reply: &mut Reply) -> Result<(
         (None, None) => Problem::from(error).in_tree(),
     });
     let (stored, replaced) = put?;
+    if asked.headers.contains_key(MODIFIED) {
+        reply.header(MODIFIED, "accepted");
+    }
     reply.status(if replaced { StatusCode::NO_CONTENT } else { StatusCode::CREATED });
     reply.header(ETAG, &tag(stored.data));
     Ok(())
@@ -114,7 +120,7 @@ fn metadata(asked: &Asked) -> Metadata {
     if let Some(of) = content_type(asked) {
         metadata.text("system.content_type", of);
     }
-    let modified = asked.header("x-oc-mtime").and_then(|seconds| seconds.trim().parse::<f64>().ok());
+    let modified = asked.header(MODIFIED).and_then(|seconds| seconds.trim().parse::<f64>().ok());
     if let Some(modified) = modified.filter(|seconds| (0.0..=253_402_300_799.0).contains(seconds)) {
         metadata.value("file.modified", Value::Timestamp((modified * 1e6) as i64));
     }

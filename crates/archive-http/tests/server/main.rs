@@ -4,6 +4,7 @@
 
 mod api;
 mod client;
+mod clients;
 mod dav;
 mod documented;
 mod endings;
