@@ -3,7 +3,9 @@
 
 import contextlib
 import http.client
+import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -94,6 +96,113 @@ def case_rclone(archive):
     expect(archive.query("artist = Brahms", "--fields", "music.track,music.title"), ["7\tAir"], "moved in a view")
     # The bytes are there once, whatever names they have.
     expect(len({archive.stat(oid)["system.data"] for oid in archive.query("")}), 3, "contents")
+    expect(archive.ok("check"), "", "rows")
+
+
+# What would take d/f away, or change it, and the headers. In the view, d/f is the same record.
+DOORS = [
+    ("DELETE", "files/d/f", {}),
+    ("DELETE", "files/d", {}),
+    ("PUT", "files/d/f", {"Content-Length": "0"}),
+    ("MOVE", "files/other", {"Destination": "/dav/files/d/f"}),
+    ("MOVE", "files/other", {"Destination": "/dav/files/d"}),
+    ("COPY", "files/other", {"Destination": "/dav/files/d/f"}),
+    ("COPY", "files/other", {"Destination": "/dav/files/d"}),
+    ("DELETE", "views/v/d/f", {}),
+    ("DELETE", "views/v/d", {}),
+    ("PUT", "views/v/d/f", {"Content-Length": "0"}),
+    ("MOVE", "views/v/o/other", {"Destination": "/dav/views/v/d/f"}),
+    ("COPY", "views/v/o/other", {"Destination": "/dav/views/v/d/f"}),
+    ("COPY", "files/other", {"Destination": "/dav/views/v/d/f"}),
+]
+# Of data, a move changes nothing that is protected.
+MOVES = [
+    ("MOVE", "files/d/f", {"Destination": "/dav/files/d/g"}),
+    ("MOVE", "files/d", {"Destination": "/dav/files/e"}),
+    ("MOVE", "views/v/d/f", {"Destination": "/dav/views/v/z/g"}),
+    ("MOVE", "views/v/d", {"Destination": "/dav/views/v/z"}),
+]
+
+
+def case_doors_times_protections(archive):
+    archive.ok("init")
+    archive.schema({"namespaces": {"m": {"a": "string(9)", "b": "string(9)"}}})
+    archive.ok("view", "create", "v", "/{a}/{b}")
+    oid = archive.put(b"evidence", "--meta", "system.path=d/f", "--meta", "a=d", "--meta", "b=f")
+    archive.put(b"beside", "--meta", "system.path=d/beside", "--meta", "a=d", "--meta", "b=beside")
+    archive.put(b"other", "--meta", "system.path=other", "--meta", "a=o", "--meta", "b=other")
+    data = archive.stat(oid)["system.data"]
+    before = [archive.query("", "--json", "--order", "system.oid"), archive.ok("audit")]
+    protections = [(["hold", oid, "case"], ["hold", oid, "case", "--release"], DOORS + MOVES), (["hold", data, "case"], ["hold", data, "case", "--release"], DOORS), (["retain", oid, "2999-01-01"], None, DOORS + MOVES)]
+    for protect, release, doors in protections:
+        archive.ok(*protect)
+        with Serving(archive) as server:
+            for method, path, headers in doors:
+                status, _, told = server.ask(method, "/dav/" + path, headers=headers)
+                expect(status, 423, f"{protect[0]} of {protect[1]}: {method} {path} {headers}: {told}")
+            expect(server.ask("GET", "/dav/views/v/d/f")[2], b"evidence", "the bytes")
+            expect((listed(server, "/dav/files/", "infinity"), listed(server, "/dav/views/v/", "infinity")),
+                   ({"d/": None, "d/f": 8, "d/beside": 6, "other": 5}, {"d/": None, "o/": None, "d/f": 8, "d/beside": 6, "o/other": 5}), "all of it")
+        if release:
+            archive.ok(*release)
+    expect(archive.query("", "--json", "--order", "system.oid"), before[0], "records")
+    expect({json.loads(line)["action"] for line in archive.ok("audit").splitlines()[len(before[1].splitlines()):]}, {"hold", "release", "retain"}, "what was done")
+    expect(archive.ok("check"), "", "rows")
+
+
+def case_a_large_proppatch_in_bounded_memory(archive):
+    archive.ok("init")
+    archive.put(b"x", "--meta", "system.path=x")
+    value = b"v" * (1 << 20)
+
+    def whole():
+        yield b'<propertyupdate xmlns="DAV:"><set><prop><x xmlns="x">'
+        for _ in range(100):
+            yield value
+
+    with Serving(archive) as server:
+        # The server answers before all is sent, and may end the connection then.
+        for _ in range(3):
+            with contextlib.suppress(OSError):
+                expect(server.ask("PROPPATCH", "/dav/files/x", whole())[0], 413, "100 MB")
+        expect(server.ask("PROPPATCH", "/dav/files/x", b"<a>" * 10_000 + b"</a>" * 10_000)[0], 400, "deep")
+        expect(server.ask("PROPFIND", "/dav/files/x", headers={"Depth": "0"})[0], 207, "still there")
+        with open(f"/proc/{server.process.pid}/status", encoding="utf-8") as file:
+            most = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+    assert most < 64 << 10, f"{most} KiB"
+
+
+def case_many_at_a_time_in_one_tree(archive):
+    archive.ok("init")
+    failures, counts = [], {}
+
+    def work(server, seed):
+        choices = random.Random(seed)
+        paths = [f"{one}/{two}" for one in "abc" for two in "xyz"] + ["a", "b", "c"]
+        for turn in range(150):
+            method, path = choices.choice(["PUT", "PUT", "MKCOL", "DELETE", "MOVE", "COPY", "PROPFIND", "GET"]), choices.choice(paths)
+            headers = {"Destination": "/dav/files/" + choices.choice(paths)} if method in ("MOVE", "COPY") else {}
+            body = content(seed * 1000 + turn, choices.choice([0, 100, 300_000])) if method == "PUT" else None
+            status, _, told = server.ask(method, "/dav/files/" + path, body, headers)
+            counts[method, status] = counts.get((method, status), 0) + 1
+            if status not in (200, 201, 204, 207, 403, 404, 405, 409):
+                failures.append((method, path, headers, status, told))
+
+    with Serving(archive) as server:
+        threads = [threading.Thread(target=work, args=(server, seed)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            assert server.ask("POST", "/api/jobs", b'{"kind": "gc", "grace": 0}')[0] in (202, 409)
+            time.sleep(0.02)
+        expect(failures, [], "at work")
+        found = listed(server, "/dav/files/", "infinity")
+        # Each path has one record, whoever has put, moved and copied there at a time.
+        assert not [path for path in found if "~" in path], found
+    expect(len(archive.query("")), len([path for path, size in found.items() if size is not None]), "records and files")
+    assert counts.get(("MOVE", 201), 0) + counts.get(("MOVE", 204), 0) > 0, counts
+    archive.ok("gc")
+    assert " 0 damaged" in archive.ok("scrub")
     expect(archive.ok("check"), "", "rows")
 
 
