@@ -41,7 +41,7 @@ pub(super) fn proppatch(site: &Site, asked: &mut Asked, reply: &mut Reply) -> Re
         match done {
             Ok(()) => "200 OK",
             Err(Error::Protected { .. }) => "423 Locked",
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(Problem::from(error).in_tree()),
         }
     };
     let facts: Option<Facts> = facts_of(site, &place)?;

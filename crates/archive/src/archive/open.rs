@@ -321,3 +321,43 @@ pub(super) fn json_value<T: Serialize>(value: &T) -> Result<serde_json::Value> {
 fn read<T: DeserializeOwned>(bytes: &[u8], name: &str) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|problem| Error::Inconsistent(format!("setting {name}: {problem}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::built_in;
+    use crate::{Metadata, Node, Root};
+    use teak_core::file::SimulatedFileSystem;
+
+    #[test]
+    fn an_archive_of_before_gets_what_trees_of_names_need() {
+        let fs = Arc::new(SimulatedFileSystem::new(1));
+        let options = || {
+            let engine = EngineOptions { background: false, recovery_threads: 1, ..EngineOptions::new("/a") };
+            Options { engine, seed: Some(1), ..Options::new("/a") }
+        };
+        let archive =
+            Archive::init_on(fs.clone(), options(), Chunking::default(), &Rules::default()).unwrap();
+        let mut metadata = Metadata::default();
+        archive.put(&mut &b"x"[..], metadata.text("system.path", "d/f")).unwrap();
+        let mut schema = Schema::clone(&archive.schema());
+        schema.fields.retain(|field| field.number != built_in::PROPERTIES);
+        archive.transact(|txn| archive.write_setting(txn, "schema", &schema)).unwrap();
+        let Archive { engine, trees, .. } = archive;
+        drop(trees);
+        engine.drop_table(DIRECTORIES).unwrap();
+        engine.close().unwrap();
+        drop(engine);
+
+        let archive = Archive::open_on(fs.clone(), options()).unwrap();
+        assert_eq!(*archive.schema(), Schema::default());
+        archive.make_directory(Root::Files, "d/e").unwrap();
+        let mut change = |_: &Node| Ok((vec!["<p/>".to_string()], Metadata::default()));
+        archive.change_properties(Root::Files, "d/f", &mut change).unwrap();
+        archive.close().unwrap();
+        let archive = Archive::open_on(fs, options()).unwrap();
+        assert!(matches!(archive.node(Root::Files, "d/e"), Ok(Some(Node::Directory(_)))));
+        let Ok(Some(Node::File(record))) = archive.node(Root::Files, "d/f") else { panic!() };
+        assert_eq!(record.properties().collect::<Vec<_>>(), ["<p/>"]);
+    }
+}
