@@ -13,7 +13,8 @@ set -euo pipefail
 
 build_packages=(g++ make gcc libc6-dev python3 tzdata perl xz-utils)
 test_packages=(clang-format shellcheck sysbench patch python3-pymysql zstd openssl prometheus prometheus-mysqld-exporter
-    libjemalloc2 libjemalloc-dev google-perftools binutils tmux procps litmus cadaver rclone)
+    libjemalloc2 libjemalloc-dev google-perftools binutils tmux procps litmus cadaver rclone
+    davfs2)
 # Debian 13 came without mydumper (tests/kit/debian.py); its libraries say that their time_t has 64 bits.
 if [ "$(debian_release)" = bookworm ]; then
     test_packages+=(mydumper libgoogle-perftools4)

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.parse
@@ -97,6 +98,35 @@ def case_rclone(archive):
     # The bytes are there once, whatever names they have.
     expect(len({archive.stat(oid)["system.data"] for oid in archive.query("")}), 3, "contents")
     expect(archive.ok("check"), "", "rows")
+
+
+def case_davfs2(archive):
+    if os.geteuid() != 0 or not os.path.exists("/dev/fuse") or not shutil.which("mount.davfs"):
+        print("skipped davfs2: it needs root, /dev/fuse and the package")
+        return
+    archive.ok("init")
+    # It works as a user of its own, who must reach what it has on disk.
+    with tempfile.TemporaryDirectory(dir="/tmp") as place, Serving(archive) as server:
+        os.chmod(place, 0o755)
+        cache, mounted, conf = (os.path.join(place, name) for name in ("cache", "mounted", "conf"))
+        os.mkdir(mounted)
+        os.mkdir(cache)
+        os.chmod(cache, 0o777)
+        with open(conf, "w", encoding="utf-8") as file:
+            file.write(f"ask_auth 0\nuse_locks 1\ndelay_upload 0\ncache_dir {cache}\n")
+        subprocess.run(["mount.davfs", "-o", f"conf={conf},uid=0,gid=0", server.address + "/dav/files", mounted], check=True, capture_output=True)
+        try:
+            # No directory is listed: its version of Debian 12 cannot, on kernels of today, whoever the server is.
+            os.mkdir(f"{mounted}/d")
+            for name, data in [("x", b"1"), ("large", content(1, 3_000_000)), ("x", b"another")]:
+                with open(f"{mounted}/d/{name}", "wb") as file:
+                    file.write(data)
+            os.rename(f"{mounted}/d/x", f"{mounted}/d/y é")
+            with open(f"{mounted}/d/large", "rb") as file:
+                expect(file.read(), content(1, 3_000_000), "what is read")
+        finally:
+            subprocess.run(["umount", mounted], check=True, capture_output=True)
+        expect(listed(server, "/dav/files/", "infinity"), {"d/": None, "d/large": 3_000_000, "d/y é": 7}, "what is there")
 
 
 # What would take d/f away, or change it, and the headers. In the view, d/f is the same record.
