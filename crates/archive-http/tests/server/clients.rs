@@ -1,9 +1,10 @@
-//! Requests of clients that cannot be run here, one after the other by one connection, as `tests/clients` has them.
+//! Requests of clients that cannot be run here, one after the other by one connection, as `tests/clients` has put them
+//! together.
 
 use crate::client::{Answer, Served};
 
 /// A request of a file: method, path, status, all behind the first line.
-struct Recorded<'f> {
+struct Step<'f> {
     method: &'f str,
     path: &'f str,
     status: u16,
@@ -11,13 +12,13 @@ struct Recorded<'f> {
     body: &'f str,
 }
 
-fn recorded(file: &str) -> Vec<Recorded<'_>> {
-    let read = |block| -> Option<Recorded<'_>> {
+fn steps(file: &str) -> Vec<Step<'_>> {
+    let read = |block| -> Option<Step<'_>> {
         let (line, rest) = str::split_once(block, '\n')?;
         let (request, status) = line.split_once(" -> ")?;
         let (method, path) = request.split_once(' ')?;
         let (headers, body) = rest.split_once("\n\n").unwrap_or((rest.trim_end(), ""));
-        Some(Recorded { method, path, status: status.parse().ok()?, headers, body })
+        Some(Step { method, path, status: status.parse().ok()?, headers, body })
     };
     file.split("\n> ").skip(1).map(|block| read(block).unwrap_or_else(|| panic!("{block}"))).collect()
 }
@@ -26,7 +27,7 @@ fn recorded(file: &str) -> Vec<Recorded<'_>> {
 fn replay(served: &Served, file: &str) -> Answer {
     let (mut conversation, mut token, mut last) = (served.connect(), String::new(), None);
     let host = served.address.to_string();
-    for Recorded { method, path, status, headers, body } in recorded(file) {
+    for Step { method, path, status, headers, body } in steps(file) {
         let is_chunked = headers.contains("chunked");
         let body = if is_chunked { body.replace('\n', "\r\n") } else { body.trim_end().to_string() };
         let length = body.len().to_string();
