@@ -7,7 +7,7 @@ import time
 import pymysql
 
 from kit.asking import expect, rows
-from kit.options import parser
+from kit.options import ROOT, parser
 from kit.server import Server, free_port
 
 # Seconds to wait for what should happen soon.
@@ -21,6 +21,13 @@ REPLICA_OPTIONS = [
 ]
 BINLOG_OPTIONS = ["--log-bin=binlog", "--binlog-format=ROW", "--log-slave-updates", "--sync-binlog=1"]
 PARALLEL_OPTIONS = ["--slave-parallel-threads=4", "--slave-parallel-mode=optimistic"]
+
+
+def set_options():
+    """What scripts/replicas/set.cnf has, for a command line."""
+    with open(os.path.join(ROOT, "scripts/replicas/set.cnf"), encoding="ascii") as file:
+        lines = [line.strip() for line in file if not line.startswith(("#", "["))]
+    return ["--" + line.replace(" = ", "=") for line in lines if line]
 
 
 def value(connection, query):
