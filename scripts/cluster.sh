@@ -22,6 +22,8 @@ set -euo pipefail
 . "$ROOT/scripts/lib/mariadb.sh"
 # shellcheck source=scripts/lib/server.sh
 . "$ROOT/scripts/lib/server.sh"
+# shellcheck source=scripts/lib/members.sh
+. "$ROOT/scripts/lib/members.sh"
 # shellcheck source=scripts/job/input.sh
 . "$ROOT/scripts/job/input.sh"
 # shellcheck source=scripts/cluster/members.sh
@@ -39,16 +41,11 @@ end_background() {
 }
 trap end_background EXIT
 
-need_memory() {
-    local available
-    available=$(awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo)
-    [ "$available" -ge "$1" ] || die "the cluster's servers need some $1 MiB of memory, and $available MiB are available."
-}
-
 need_cluster() { [ -d "$CLUSTER/head" ] || die "there is no cluster under $CLUSTER." "Make one: make cluster"; }
 
 up() {
     local shard
+    local -a all
     "$ROOT/scripts/setup.sh"
     "$ROOT/scripts/build.sh"
     mkdir -p "$CLUSTER"
@@ -57,6 +54,8 @@ up() {
     if [ -z "$(shards)" ]; then
         for shard in $(seq "${TEAK_SHARDS:-3}"); do write_member_options "$shard"; done
     fi
+    mapfile -t all < <(shards)
+    need_ports TEAK_CLUSTER_PORT head "${all[@]}"
     for shard in $(shards); do start_member "$shard"; done
     start_member head
     if ! has_data; then
@@ -121,14 +120,9 @@ status() {
 }
 
 kill_shard() {
-    local shard=$1 pid
     need_cluster
-    [ -d "$CLUSTER/$shard" ] || die "there is no shard '$shard'." "There are: $(shards | paste -sd' ')"
-    pid=$(member_pid "$shard")
-    [ -n "$pid" ] || die "shard $shard does not run." "Start it again: make cluster"
-    kill -KILL "$pid"
-    while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
-    say "shard $shard (process $pid) was killed. A query over all shards says:"
+    kill_member "$1"
+    say "a query over all shards says:"
     member_sql head "$DATABASE" -e 'SELECT COUNT(*) FROM packages' 2>&1 | sed 's/^/    /' || true
     say "what needs it not goes on; once more, with all of them: make cluster"
 }
@@ -167,13 +161,6 @@ add() {
     status
 }
 
-down() {
-    local name
-    for name in head $(shards); do
-        if [ -n "$(member_pid "$name")" ]; then member "$name" stop >/dev/null && say "$name has stopped"; fi
-    done
-}
-
 case ${1-} in
     up) up ;;
     status) status ;;
@@ -181,7 +168,7 @@ case ${1-} in
     kill) kill_shard "${2:?which shard: scripts/cluster.sh kill 2}" ;;
     add) add ;;
     move) need_cluster; move_partition "${2:?which partition}" "${3:?to which shard}" ;;
-    down) down ;;
+    down) mapfile -t all < <(shards); stop_members head "${all[@]}" ;;
     plugin) mkdir -p "$CLUSTER"; prepare_spider ;;
     *) die "unknown command '${1-}'" "usage: scripts/cluster.sh {up|status|sql|kill SHARD|add|move N SHARD|down|plugin}" ;;
 esac

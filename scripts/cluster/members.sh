@@ -1,46 +1,16 @@
 # shellcheck shell=bash
-# The servers of a private cluster under var/cluster: a head with Spider, and shards 1, 2, 3, ... Sourced after base.sh,
-# apt.sh and mariadb.sh.
+# The servers of a private cluster under var/cluster: a head with Spider, and shards 1, 2, 3, ... Sourced after apt.sh,
+# mariadb.sh and members.sh.
 #
-# Each is a private server as scripts/server.sh has it. A shard has an address of its own, as it has on machines of its
-# own: the head notes who takes part in a transaction by the address alone, so two shards of one address would be one.
+# A shard has an address of its own: the head notes who takes part in a transaction by the address alone, so two shards
+# of one address would be one.
 
 CLUSTER=${TEAK_CLUSTER:-$ROOT/var/cluster}
-BASE_PORT=${TEAK_CLUSTER_PORT:-3320}
-# Of the account that the head has at the shards, and of the one that moves partitions.
-PASSWORD_FILE=$CLUSTER/password
+# shellcheck disable=SC2034 # of members.sh
+MEMBERS=$CLUSTER BASE_PORT=${TEAK_CLUSTER_PORT:-3320}
 DATABASE=catalogue
 
-address_of() { if [ "$1" = head ]; then echo 127.0.0.1; else echo "127.0.0.$(($1 + 1))"; fi; }
-port_of() { if [ "$1" = head ]; then echo "$BASE_PORT"; else echo $((BASE_PORT + $1)); fi; }
-directory_of() { printf '%s/%s\n' "$CLUSTER" "$1"; }
-
-# member NAME COMMAND...: what scripts/server.sh does for one of them.
-member() {
-    local name=$1
-    shift
-    TEAK_VAR=$(directory_of "$name") TEAK_PORT=$(port_of "$name") TEAK_ADDRESS=$(address_of "$name") \
-        TEAK_CACHE_SIZE=64M "$ROOT/scripts/server.sh" "$@"
-}
-
-# member_sql NAME [ARGUMENT...]: a client of it, which prints rows only.
-member_sql() {
-    local name=$1
-    shift
-    mariadb --defaults-file="$(directory_of "$name")/my.cnf" --batch --skip-column-names "$@"
-}
-
-# The numbers of the shards that there are, in order.
-shards() {
-    local path
-    for path in "$CLUSTER"/[0-9]*/; do [ ! -d "$path" ] || basename "$path"; done | sort -n
-}
-
-# member_pid NAME: its process, or nothing.
-# shellcheck disable=SC2034 # read by server_pid
-member_pid() { (VAR=$(directory_of "$1") && CONFIG=$VAR/my.cnf PID_FILE=$VAR/run/mariadbd.pid && server_pid); }
-
-is_up() { [ -n "$(member_pid "$1")" ] && member "$1" status >/dev/null 2>&1; }
+shards() { member_numbers; }
 
 # The plugins of the head: ours, and Spider as the distribution has it, taken out of its package, which would install
 # the distribution's own server.
@@ -83,18 +53,10 @@ write_member_options() {
     } >"$directory/local.cnf"
 }
 
-password() {
-    [ -s "$PASSWORD_FILE" ] || (umask 077 && od -An -N16 -tx1 /dev/urandom | tr -d ' \n' >"$PASSWORD_FILE")
-    cat "$PASSWORD_FILE"
-}
-
 # start_member NAME: installs it if it is not there.
 start_member() {
     write_member_options "$1"
-    member "$1" start >"$CLUSTER/$1/start.log" 2>&1 || {
-        cat "$CLUSTER/$1/start.log" >&2
-        die "member $1 of the cluster does not start (see above)."
-    }
+    run_member "$1"
     [ "$1" != head ] || return 0
     member_sql "$1" <<END
 CREATE DATABASE IF NOT EXISTS $DATABASE;

@@ -77,7 +77,7 @@ follow_partition() {
 host = "$(address_of "$3")"
 port = $(port_of "$3")
 user = "mover"
-password_file = "$PASSWORD_FILE"
+password_file = "$MEMBERS/password"
 engine = "Teak"
 
 [[source]]
@@ -85,7 +85,7 @@ name = "move$1"
 host = "$(address_of "$2")"
 port = $(port_of "$2")
 user = "mover"
-password_file = "$PASSWORD_FILE"
+password_file = "$MEMBERS/password"
 start = "$POSITION"
 databases = ["$DATABASE"]
 tables = [$tables]
