@@ -20,8 +20,9 @@ from kit.replicas import set_options
 from kit.server import Server, free_port
 
 ENGINES = {"Teak": ("Teak",), "InnoDB": ("InnoDB",), "both": ("Teak", "InnoDB")}
-# Commits that wait when the server is killed. The first waits for its acknowledgement, the second, in the log as well, for the first, and others are
-# prepared only. If the log gets its next file behind the first, that waits in place of the second.
+# Commits that wait when the server is killed. The first waits for its acknowledgement, the second, in the log as well,
+# for the first, and others are prepared only. If the log gets its next file behind the first, that waits in place of
+# the second.
 WAITING = 3
 PRIMARY = ["--rpl-semi-sync-master-enabled=ON", "--read-only=OFF", "--server-id=1"]
 
