@@ -1,6 +1,6 @@
 # Thin on purpose: each target is a script, and each script says at its top what it does.
 
-.PHONY: help up down sql cluster cluster-sql cluster-status cluster-kill cluster-add cluster-down heap-demo build profiled setup test mtr mtr-all mtr-spider format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential soak-replicate soak-resolve bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-lock-tables bench-heap bench-online-ddl apps limits fresh mysql-root
+.PHONY: help up down sql cluster cluster-sql cluster-status cluster-kill cluster-add cluster-down replicas replicas-sql replicas-status replicas-kill replicas-promote replicas-down heap-demo build profiled setup test mtr mtr-all mtr-spider format clean soak-kill soak-ddl soak-warm soak-crash soak-schedules soak-damage soak-backup-matrix soak-hostile soak-isolation soak-memory soak-atomic soak-debug soak-plans soak-differential soak-replicate soak-resolve soak-failover bench bench-quick bench-load bench-loaders bench-linkbench bench-side-by-side bench-small bench-engine bench-memory bench-memory-bound bench-cold bench-external bench-backup bench-commits bench-inserts bench-idle bench-lock-tables bench-heap bench-online-ddl apps limits fresh mysql-root
 .DEFAULT_GOAL := help
 # Benchmarks share tests/kit with the tests.
 export PYTHONPATH := $(CURDIR)/tests
@@ -38,6 +38,24 @@ cluster-add: ## one more shard, to which a partition moves beside a writer
 cluster-down: ## stop the cluster
 	@scripts/cluster.sh down
 
+replicas: ## a primary with two semi-synchronous replicas in ./var/replicas, the main job's packages on them; starts what is away
+	@scripts/replicas.sh up
+
+replicas-sql: ## open a client of the primary, or another one: SERVER=2
+	@scripts/replicas.sh sql $(SERVER)
+
+replicas-status: ## who is the primary, who follows it, how far each is
+	@scripts/replicas.sh status
+
+replicas-kill: ## SIGKILL for the primary, or another one: SERVER=2
+	@scripts/replicas.sh kill $(SERVER)
+
+replicas-promote: ## a replica takes over from a primary that is gone, by scripts/promote.sh
+	@scripts/replicas.sh promote
+
+replicas-down: ## stop them
+	@scripts/replicas.sh down
+
 setup: ## install what is missing to build and run
 	@scripts/setup.sh
 
@@ -64,7 +82,7 @@ format: ## put Rust and C++ sources into the form that `make test` checks
 	@cargo fmt --all
 	@clang-format -i crates/*/shim/*.cc crates/*/shim/*.h
 
-clean: down cluster-down ## stop the servers and remove target, build and var
+clean: down cluster-down replicas-down ## stop the servers and remove target, build and var
 	rm -rf target build var
 
 soak-kill: ## 500 rounds of killing a server under load
@@ -100,6 +118,9 @@ soak-replicate: ## fifteen sources of `teak replicate`, 200 kills of any server 
 
 soak-resolve: ## 200 kills of a head with Spider or of its shards amid transfers, each resolved by `teak resolve`
 	@tests/run cluster resolve --rounds 200
+
+soak-failover: ## 50 primaries killed under load, whose replicas take over: no acknowledged commit is missing; ten minutes
+	@tests/run replication failover --rounds 50 --limit 10 --start-limit 2
 
 soak-plans: ## more of tests/answers/sql under each of nine settings of the optimizer and of memory, beside InnoDB
 	@TEAK_SQL_TIMEOUT=300 tests/run sql --plans

@@ -32,11 +32,11 @@ refuse() {
     head -n "$SHOWN" <<<"$3" | sed 's/^/    /' >&2
     [ "$count" -le "$SHOWN" ] || printf '    and %s more\n' "$((count - SHOWN))" >&2
     cat >&2 <<END
-    If it was a semi-synchronous primary, no client was told of them. Their statements and rows are in its binary log;
+    If it was a semi-synchronous primary, no client was told of them. Their rows are in its binary log (teak binlog);
     which rows differ by now is told, without a change anywhere, by
         teak replicate verify --config FILE
-    where FILE has $1 as [target], and $2 as [[source]] (docs/scale-out.md, "The old primary comes back").
-    Once nothing of them is wanted, make it anew from a backup of $2.
+    where FILE has $1 as [target], and $2 as [[source]] with start = "now"
+    (docs/scale-out.md, "The old primary comes back"). Then make it anew of a backup of $2.
 END
 }
 

@@ -2,7 +2,7 @@
 //! what the first had.
 
 use crate::chunks;
-use crate::configuration::{SourcePlan, TargetPlan};
+use crate::configuration::{SourcePlan, Start, TargetPlan};
 use crate::copying;
 use crate::counterpart::Counterpart;
 use crate::dump::{family_of, newest};
@@ -30,6 +30,7 @@ pub type LogPlace = (String, u64);
 /// A source and the target.
 pub struct Sides {
     source_name: String,
+    start: Start,
     family: Family,
     /// Where the position stood still the last time.
     stands: Option<String>,
@@ -94,7 +95,15 @@ impl Sides {
             asked => asked.map_err(SideError::Source)?.is_some(),
         };
         let digest = if has_md5 { Digest::Md5 } else { Digest::Sha256 };
-        Ok(Sides { source_name: plan.name.clone(), family, stands: None, digest, source, target })
+        Ok(Sides {
+            source_name: plan.name.clone(),
+            start: plan.start.clone(),
+            family,
+            stands: None,
+            digest,
+            source,
+            target,
+        })
     }
 
     /// Asks both at once.
@@ -122,7 +131,8 @@ impl Sides {
         let place = self.place_of_source();
         let (mut last, mut since) = (None, Instant::now());
         while !signals::interrupted() {
-            let Some((gtid, applied)) = self.applied().map_err(SideError::Target)? else { return Ok(false) };
+            let applied = self.applied().map_err(SideError::Target)?;
+            let Some((gtid, applied)) = applied.or_else(|| self.beginning(&wanted)) else { return Ok(false) };
             if has_all(&gtid, &wanted) || is_beyond(applied.as_ref(), place.as_ref()) {
                 return Ok(true);
             }
@@ -160,6 +170,16 @@ impl Sides {
         let row = self.source.query("SHOW MASTER STATUS").ok()?;
         let row = tables::texts(row).next()?;
         Some((row.first()?.clone(), row.get(1)?.parse().ok()?))
+    }
+
+    /// What counts as applied where nobody has followed the source: what `start` says the target has. With "now" it is
+    /// what the source has.
+    fn beginning(&self, newest: &str) -> Option<(String, Option<LogPlace>)> {
+        match &self.start {
+            Start::Now => Some((newest.to_string(), None)),
+            Start::Gtid(gtid) => Some((gtid.clone(), None)),
+            Start::Copy | Start::File { .. } => None,
+        }
     }
 
     /// What was applied, and where in the source's log that ends.

@@ -2,11 +2,13 @@
 """The primary of a set of three is killed under load, and scripts/promote.sh has a replica take over: no commit that a client was told of is missing, nothing
 is there that no client wrote, a transaction over tables of Teak and InnoDB is whole, and all servers have the same in the end.
 
-Before some kills a replica receives nothing any more, or does not get on with applying. The old primary comes back as one of the set, which rolls back what
-nobody was told of, or by chance without that: then it joins if it has nothing of its own, and else is refused, with just the transactions that only it has
-listed, and made anew by `teak backup` of the new primary, under load. A primary that has given up to wait for acknowledgements ends its round, with an error.
+Before some kills a replica is killed and started again, or one receives nothing any more, or does not get on with applying. The old primary comes back as one
+of the set, which rolls back what nobody was told of, or by chance without that: then it joins if it has nothing of its own, and else is refused, with just the
+transactions that only it has listed, and made anew by `teak backup` of the new primary, under load. A primary that has given up to wait for acknowledgements
+ends its round, with an error.
 
-Prints a line a round, with the seconds from the last commit acknowledged by the old primary to the first one by the new one, and 'N passed, N failed'.
+Prints a line a round, with the seconds from the last commit acknowledged by the old primary to the first one by the new one, and 'N passed, N failed'. With
+--limit that must not take longer, with --start-limit no start of a server that was killed, in seconds.
 """
 
 import json
@@ -30,8 +32,6 @@ CLIENTS = 4
 ACCOUNTS = 20
 # Acknowledged commits before a kill: at least, and at most.
 COMMITS = 100, 500
-# Seconds that a failover, and a start of Teak in it, may take.
-FAILOVER, START = 10, 2
 # What a client meets when its server is gone, or not there yet, or read-only still.
 GONE = (0, 1290, 1927, 2002, 2003, 2006, 2013, 2014)
 TABLES = ["written_Teak", "written_InnoDB", "accounts"]
@@ -136,6 +136,14 @@ class Test:
         expect(found - told - unknown, set(), "rows that nobody wrote")
         expect(server.query("select sum(balance) from accounts"), ((1000 * ACCOUNTS,),), "the sum of all accounts")
 
+    def kill_a_replica(self):
+        """It rolls back what it applied last, and gets it again."""
+        victim = self.random.choice(self.set.replicas())
+        victim.kill()
+        self.set.start(victim)
+        status = "select variable_value from information_schema.global_status where variable_name = 'Slave_running'"
+        wait_until(lambda: victim.query(status, database=None) == (("ON",),), f"server {victim.number} receives again")
+
     def hold_up(self):
         """One replica may be behind when the primary is killed, or both; what lets it go on."""
         chance, victim, old = self.random.random(), self.random.choice(self.set.replicas()), self.set.primary
@@ -163,6 +171,8 @@ class Test:
         for times in self.acknowledged.values():
             times.clear()
         self.wait_for_commits(old, self.random.randint(*COMMITS))
+        if self.random.random() < 0.4:
+            self.kill_a_replica()
         what, let_go = self.hold_up()
         old.kill()
         expect(went_asynchronous(old), False, f"whether server {old.number} gave up to wait for acknowledgements, so that this round says nothing")
@@ -171,7 +181,7 @@ class Test:
         expect(self.set.primary is not old, True, "another primary")
         self.wait_for_commits(self.set.primary, 1)
         seconds = self.acknowledged[self.set.primary][0] - self.acknowledged[old][-1]
-        expect(seconds < FAILOVER or self.arguments.slow > 0, True, f"a failover within {FAILOVER} s: {seconds:.1f}")
+        self.check_time(seconds, self.arguments.limit, "a failover")
         self.pause()
         self.check_rows(self.set.primary)
         self.may_write.set()
@@ -183,11 +193,17 @@ class Test:
         self.may_write.set()
         return f"{what}; server {self.set.primary.number} took over in {seconds:.2f} s; server {old.number} {back}"
 
+    @staticmethod
+    def check_time(seconds, limit, what):
+        """Only if there is a limit: how fast the machine is, is not for a test to say."""
+        if 0 < limit < seconds:
+            raise AssertionError(f"{what} took {seconds:.2f} s")
+
     def come_back(self, old):
         """The old primary joins, or is refused, by what it has of its own."""
         as_primary = self.random.random() < 0.4
         seconds = self.set.start(old, *(["--init-rpl-role=MASTER"] if as_primary else []))
-        expect(seconds < START or self.arguments.slow > 0, True, f"a start within {START} s: {seconds:.1f}")
+        self.check_time(seconds, self.arguments.start_limit, "a start after a kill")
         own = self.written(old) - self.written(self.set.primary)
         how = f"was up in {seconds:.2f} s{' as it was' if as_primary else ''}"
         expect(as_primary or not own, True, f"nothing of its own after a start as one of the set: {own}")
@@ -214,7 +230,7 @@ class Test:
 
 
 def main():
-    arguments = parser(__doc__, rounds=3, slow=0).parse_args()
+    arguments = parser(__doc__, rounds=3, limit=0.0, start_limit=0.0).parse_args()
     test = Test(arguments)
     passed = failed = 0
     try:
