@@ -44,7 +44,7 @@ check_all_are_here() {
         [ -z "${ANSWERS[$server]}" ] || continue
         if ! followed "$server"; then
             may_lose "$server does not answer, and may be the only one that has some of what clients were told to be committed." \
-                "Start it: what a replica has acknowledged is on its disk."
+                "Have it answer, or start it: what it has applied is there still."
         elif [ -n "$gone" ]; then
             may_lose "$gone and $server do not answer, and both were followed." "Start one of them."
         elif ! followed "$server" acknowledging; then
