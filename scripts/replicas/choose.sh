@@ -36,10 +36,15 @@ followed() {
     return 1
 }
 
+# is_complete SERVER: it has been the primary, or was chosen by a run that was killed, since it was started, as no
+# server starts with that setting. So it has all that clients were told of.
+is_complete() { ! is_replica "$1" && [ "${WAITS[$1]}" = 1 ]; }
+
 # A commit that clients were told of is with the primary and with one replica at least, so all have to be here but the
 # primary. Also if that has come back: what it was about to commit when it crashed it may have rolled back.
 check_all_are_here() {
     local server gone=''
+    for server in $(answering); do ! is_complete "$server" || return 0; done
     for server in "${SERVERS[@]}"; do
         [ -z "${ANSWERS[$server]}" ] || continue
         if ! followed "$server"; then
@@ -55,18 +60,26 @@ check_all_are_here() {
     done
 }
 
-# What a replica has received has to stay until it is applied.
+# applied_somewhere SERVER: whether one that answers has applied what this one has received.
+applied_somewhere() {
+    local other
+    for other in $(answering); do ! covers "${APPLIED[$other]}" "${HAS[$1]}" || return 0; done
+    return 1
+}
+
+# What a replica has received has to stay until it, or another one, has applied it.
 check_replicas() {
     local server
     for server in $(answering); do
         is_replica "$server" || continue
+        [ -z "${FRESH[$server]}" ] || [ -n "${ANSWERS[${SOURCE[$server]}]-}" ] ||
+            may_lose "$server was started when its primary was gone: what it had received and not applied before is thrown away." \
+                "If ${SOURCE[$server]} can be started, do: it has that."
+        ! applied_somewhere "$server" || continue
         [ -z "${APPLY_ERROR[$server]}" ] || may_lose "$server cannot apply what it has received: ${APPLY_ERROR[$server]}" \
             "See to that first: docs/replicate.md has what a difference of rows can be mended by."
         [ "${APPLIES[$server]}" != No ] || may_lose "$server does not apply what it has received: its SQL thread was stopped." \
             "START SLAVE SQL_THREAD there, while the other one runs: if both are stopped, what was received is thrown away."
-        [ -z "${FRESH[$server]}" ] || [ -n "${ANSWERS[${SOURCE[$server]}]-}" ] ||
-            may_lose "$server was started when its primary was gone: what it had received and not applied before is thrown away." \
-                "If ${SOURCE[$server]} can be started, do: it has that."
     done
 }
 

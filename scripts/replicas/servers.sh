@@ -2,7 +2,7 @@
 # What scripts/promote.sh knows of the servers that it was given, each called by the address at which the others reach
 # it. Sourced after base.sh and gtids.sh.
 
-declare -A SOCKET_OF ANSWERS WRITABLE SOURCE HAS APPLIED RECEIVES APPLIES ACKNOWLEDGES DELAY LOGS APPLY_ERROR FRESH
+declare -A SOCKET_OF ANSWERS WRITABLE SOURCE HAS APPLIED RECEIVES APPLIES ACKNOWLEDGES DELAY LOGS APPLY_ERROR FRESH WAITS
 
 # Options of the client: of the account that asks.
 CLIENT=(mariadb)
@@ -30,10 +30,10 @@ status_field() { sed -n "s/^ *$2: //p" <<<"$1"; }
 # learn SERVER: all that is known of it, anew.
 # shellcheck disable=SC2034 # choose.sh reads it
 learn() {
-    local server=$1 told status binlog_position slave_position read_only log_bin log_updates acknowledges acknowledged why
+    local server=$1 told status binlog_position slave_position read_only log_bin log_updates acknowledges waits acknowledged why
     ANSWERS[$server]='' WRITABLE[$server]='' SOURCE[$server]='' FRESH[$server]=''
     if ! told=$(client "$server" --skip-column-names 2>&1 <<<"SELECT CONCAT_WS('|', @@gtid_binlog_pos, @@gtid_slave_pos, @@read_only + 0, @@log_bin + 0,
-            @@log_slave_updates + 0, @@rpl_semi_sync_slave_enabled + 0, (SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS
+            @@log_slave_updates + 0, @@rpl_semi_sync_slave_enabled + 0, @@rpl_semi_sync_master_enabled + 0, (SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS
             WHERE VARIABLE_NAME = 'Rpl_semi_sync_slave_send_ack'))"); then
         why=${told##*$'\n'}
         # Somebody who is there, and does not let us in, is not gone.
@@ -43,10 +43,11 @@ learn() {
         esac
     fi
     ANSWERS[$server]=yes
-    IFS='|' read -r binlog_position slave_position read_only log_bin log_updates acknowledges acknowledged <<<"$told"
+    IFS='|' read -r binlog_position slave_position read_only log_bin log_updates acknowledges waits acknowledged <<<"$told"
     [ "$read_only" != 0 ] || WRITABLE[$server]=yes
     LOGS[$server]=$((log_bin && log_updates))
     ACKNOWLEDGES[$server]=$acknowledges
+    WAITS[$server]=$waits
     status=$(must "$server" 'SHOW SLAVE STATUS' --vertical)
     APPLIED[$server]=$(later_of "$binlog_position" "$slave_position")
     HAS[$server]=${APPLIED[$server]}

@@ -137,12 +137,12 @@ class Test:
         expect(server.query("select sum(balance) from accounts"), ((1000 * ACCOUNTS,),), "the sum of all accounts")
 
     def kill_a_replica(self):
-        """It rolls back what it applied last, and gets it again."""
+        """It rolls back what it applied last, and gets it again: until it has, it is a second failure if the primary is lost."""
         victim = self.random.choice(self.set.replicas())
         victim.kill()
+        position = self.set.primary.query("select @@gtid_binlog_pos", database=None)[0][0]
         self.set.start(victim)
-        status = "select variable_value from information_schema.global_status where variable_name = 'Slave_running'"
-        wait_until(lambda: victim.query(status, database=None) == (("ON",),), f"server {victim.number} receives again")
+        expect(victim.query(f"select master_gtid_wait('{position}', 60)", database=None), ((0,),), f"whether server {victim.number} has {position} again")
 
     def hold_up(self):
         """One replica may be behind when the primary is killed, or both; what lets it go on."""

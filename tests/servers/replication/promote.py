@@ -19,6 +19,9 @@ from kit.replicas import slave_status
 WAITING = "show global status like 'Rpl_semi_sync_master_wait_sessions'"
 
 
+PRIVILEGES = "reload, binlog monitor, replica monitor, replication slave admin, replication master admin, read_only admin"
+
+
 class Promote:
     """The cases."""
 
@@ -87,11 +90,19 @@ class Promote:
         check(f"{self.set.primary.address} is the primary" in self.set.promote(), "it is not")
 
     def case_another_one_on_purpose(self):
+        """Also by an account with the privileges that docs/scale-out.md has."""
         old, new = self.set.primary, self.set.replicas()[-1]
         self.write()
+        path = os.path.join(self.set.directory, "promoter.cnf")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("[client]\nuser = promoter\npassword = it's\n")
+        for server in self.set.servers:
+            with server.connect(autocommit=True) as connection:
+                rows(connection, "set sql_log_bin = 0")
+                rows(connection, f"grant {PRIVILEGES} on *.* to promoter@localhost identified by 'it''s'")
         old.query("set global read_only = 1", database=None)
         self.set.caught_up()
-        self.set.promote("--to", new.address)
+        self.set.promote("--to", new.address, "--defaults-file", path)
         check(self.set.primary is new, "another one")
         expect(self.status(old)["Master_Port"], new.port, "whom the old one follows")
 
@@ -158,6 +169,19 @@ class Promote:
             rows(connection, "start slave sql_thread")
         self.set.promote()
         check(self.set.primary is first, "another one")
+
+    def case_a_run_that_was_killed_is_gone_on_with(self):
+        self.write()
+        self.set.caught_up()
+        chosen, other = self.set.replicas()
+        self.set.primary.kill()
+        for server, statement in ((chosen, "stop slave"), (other, "stop slave"), (chosen, "reset slave all"), (chosen, "set global rpl_semi_sync_master_enabled = 1"),
+                                  (other, f"change master to master_port = {chosen.port}")):
+            server.query(statement, database=None)
+            told = self.set.promote("--dry-run")
+            check("would be the primary" in told, told)
+        self.set.promote()
+        self.write()
 
     def case_replicas_that_do_not_acknowledge(self):
         for server in self.set.replicas():
