@@ -20,7 +20,7 @@ use crate::progress::Progress;
 use crate::sides::LogPlace;
 use crate::status::has_all;
 use crate::steps::{Step, Steps};
-use crate::target::{Fit, Place, Target};
+use crate::target::{Fit, Place, Target, ONE_SERVER_ID};
 use crate::touched::Keys;
 use apart::{Gathering, Tending};
 use conflicts::OneRow;
@@ -75,6 +75,10 @@ pub struct Applier<'p> {
     is_skipped: bool,
     /// It is done already, by a worker of a former program.
     is_above: bool,
+    /// It is of the target itself.
+    is_own: bool,
+    /// The number of the server whose log it is.
+    source_id: u32,
     /// What it does, if a worker is to do it.
     gathering: Option<Gathering>,
     crew: Option<Crew>,
@@ -130,6 +134,8 @@ impl<'p> Applier<'p> {
             gtid: None,
             is_skipped: false,
             is_above: false,
+            is_own: false,
+            source_id: 0,
             gathering: None,
             crew: None,
             keys: Keys::default(),
@@ -204,7 +210,7 @@ impl<'p> Applier<'p> {
         }
         if self.is_above {
             self.target.is_not_above(&self.gtid());
-        } else {
+        } else if self.is_skipped {
             self.target.has_skipped(&self.gtid())?;
             self.progress.skipped.add(1);
         }
@@ -213,12 +219,16 @@ impl<'p> Applier<'p> {
 
     /// Nothing of the transaction that is open is applied.
     fn is_passed_over(&self) -> bool {
-        self.is_skipped || self.is_above
+        self.is_skipped || self.is_above || self.is_own
     }
 
     fn event(&mut self, sent: &Received<'_, '_>) -> Result<(), Failure> {
         if let Body::FormatDescription(format) = &sent.event.body {
             self.has_inline_references = crate::of_mysql::has_inline_references(format);
+            self.source_id = sent.event.header.server_id;
+            if self.target.is_own(self.source_id) {
+                return Err(Failure::Final(ONE_SERVER_ID.into(), Status::Usage));
+            }
             // No transaction goes on in the next file.
             self.has_no_end()?;
         }
@@ -238,7 +248,7 @@ impl<'p> Applier<'p> {
         match step {
             Step::Nothing => Ok(()),
             Step::Begin { gtid, prepares } => {
-                self.begin(gtid)?;
+                self.begin(gtid, sent.event.header.server_id)?;
                 let prepares = prepares.filter(|_| !self.is_passed_over());
                 prepares.map_or(Ok(()), |xid| self.prepare(xid))
             }
@@ -301,7 +311,8 @@ impl<'p> Applier<'p> {
             done.map_err(|error| Failure::of_target(&error, || "ROLLBACK".into()))?;
             self.take_back()?;
         }
-        (self.gtid, self.prepared, self.is_skipped, self.is_above) = (None, None, false, false);
+        (self.gtid, self.prepared) = (None, None);
+        (self.is_skipped, self.is_above, self.is_own) = (false, false, false);
         Ok(())
     }
 
@@ -313,7 +324,7 @@ impl<'p> Applier<'p> {
         Ok(has_all(&self.committed_position().0, behind))
     }
 
-    fn begin(&mut self, gtid: Gtid) -> Result<(), Failure> {
+    fn begin(&mut self, gtid: Gtid, server_id: u32) -> Result<(), Failure> {
         self.has_no_end()?;
         if self.position.has(&gtid) {
             let why = format!("the source sends {gtid}, which the position {} has already", self.position);
@@ -326,11 +337,12 @@ impl<'p> Applier<'p> {
         let name = gtid.to_string();
         self.is_above = self.target.is_above(&name);
         self.is_skipped = !self.is_above && self.target.skips(&name);
+        self.is_own = !self.is_above && !self.is_skipped && self.target.is_own(server_id);
         self.gtid = Some(gtid);
         if self.is_skipped {
             self.say(&format!("{name} is skipped, as teak_replicate.skip has it"));
         }
-        self.begin_apart()
+        self.begin_apart(server_id)
     }
 
     fn rows(&mut self, sent: &Received<'_, '_>, rows: &Rows<'_>) -> Result<(), Failure> {
@@ -494,7 +506,7 @@ impl<'p> Applier<'p> {
             return Ok(());
         }
         self.has_prepared()?;
-        (self.is_skipped, self.is_above) = (false, false);
+        (self.is_skipped, self.is_above, self.is_own) = (false, false, false);
         self.tell_conflicts();
         let noted = self.target.intent().is_some_and(|intent| intent.gtid == self.gtid());
         if let Some(gtid) = self.gtid.take() {

@@ -15,7 +15,7 @@ use crate::routes::Name;
 use crate::schema;
 use crate::status::has_all;
 use crate::tables::{self, Tables};
-use crate::target::lock_of;
+use crate::target::{lock_of, ONE_SERVER_ID};
 use crate::{Asked, Beginning, Dump, DumpError};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -171,6 +171,10 @@ impl Check<'_> {
         let mut missing = Vec::new();
         if !here.grants.has("BINLOG REPLAY", None) && !here.grants.has("SUPER", None) {
             missing.push("BINLOG REPLAY ON *.*".to_string());
+        }
+        let tells_origin = self.configuration.sources.iter().any(|source| source.gtid_domain_id.is_some());
+        if tells_origin && !here.grants.has("BINLOG ADMIN", None) && !here.grants.has("SUPER", None) {
+            missing.push("BINLOG ADMIN ON *.*".to_string());
         }
         if plan.engine.is_some() && !here.grants.has("SUPER", None) {
             missing.push("SUPER ON *.* (as there is an engine)".into());
@@ -364,8 +368,14 @@ impl Check<'_> {
 
     /// Whether another replica has the number.
     fn server_id(&mut self, plan: &SourcePlan, connection: &mut Connection, family: Family) {
-        let Some(id) = plan.server_id else { return };
         let (name, line) = (&plan.name, plan.lines.server_id);
+        let number = |of: &mut Connection| of.value("SELECT @@GLOBAL.server_id").ok().flatten();
+        if let Some(here) = self.target.as_mut().filter(|_| plan.gtid_domain_id.is_some()) {
+            if number(connection).is_some_and(|id| Some(id) == number(&mut here.connection)) {
+                self.findings.add(line, Wrong, format!("{name}: {ONE_SERVER_ID}"));
+            }
+        }
+        let Some(id) = plan.server_id else { return };
         let query = if family == Family::MariaDb { "SHOW SLAVE HOSTS" } else { "SHOW REPLICAS" };
         match connection.query(query) {
             Ok(rows) => {

@@ -3,13 +3,14 @@
 
 use crate::chunk_reader::{Chunk, Planned};
 use crate::chunks;
+use crate::configuration::SourcePlan;
 use crate::control;
 use crate::copying::{self, Part};
 use crate::counterpart::Counterpart;
 use crate::failure::Failure;
 use crate::links::Links;
 use crate::prepared;
-use crate::target::take_over_lock;
+use crate::target::{set_origin, take_over_lock};
 use teak_client::{values, Connection, Error, Settings};
 use teak_console::Status;
 use teak_sql::columns::Column;
@@ -34,7 +35,7 @@ impl ChunkWriter {
     /// connection.
     pub fn connect(
         settings: &Settings,
-        source: &str,
+        source: &SourcePlan,
         locks: impl Iterator<Item = usize>,
         links: &Links,
     ) -> Result<ChunkWriter, Failure> {
@@ -44,19 +45,22 @@ impl ChunkWriter {
             links.add(&connection)?;
             chunks::prepare(&mut connection)?;
             connection.execute(SESSION)?;
+            if let Some(domain) = source.gtid_domain_id {
+                set_origin(&mut connection, domain, None)?;
+            }
             Ok(connection)
         };
         let of_target = |error: Error| Failure::of_target(&error, || "the beginning of a copy".into());
         let mut connection = connect().map_err(of_target)?;
         for lock in locks {
             // Who has it is of a former copy, as the lock of the source is held: nobody else sends him anything.
-            let lock = lock_of_copy(source, lock);
+            let lock = lock_of_copy(&source.name, lock);
             if !take_over_lock(&mut connection, &lock).map_err(of_target)? {
                 let why = "target: what a former copy of this source began, such as keys, has not ended yet";
                 return Err(Failure::Passing(why.into()));
             }
         }
-        Ok(ChunkWriter { connection, source: source.into() })
+        Ok(ChunkWriter { connection, source: source.name.clone() })
     }
 
     /// Adds rows in a transaction that is left open.

@@ -73,6 +73,8 @@ pub struct SourcePlan {
     pub renamed_columns: RenamedColumns,
     /// What becomes of rows that do not fit.
     pub on_conflict: OnConflict,
+    /// The domain of its transactions in the target's own log, which then has the servers that they are of as well.
+    pub gtid_domain_id: Option<u32>,
     /// So many connections apply its transactions.
     pub workers: usize,
     /// In which order these commit.
@@ -238,6 +240,7 @@ server_keys! {
         databases: Option<Vec<Spanned<String>>>,
         rename_databases: Option<Spanned<BTreeMap<String, String>>>,
         on_conflict: Option<OnConflict>,
+        gtid_domain_id: Option<u32>,
         workers: Option<Spanned<usize>>,
         commit_order: Option<bool>,
         tables: Option<Vec<Spanned<String>>>,
@@ -485,6 +488,7 @@ fn source(
         own_columns,
         renamed_columns,
         on_conflict,
+        gtid_domain_id: keys.gtid_domain_id,
         workers,
         commit_order,
         lines: places,

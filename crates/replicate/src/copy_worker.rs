@@ -98,7 +98,7 @@ impl Worker {
             let connect = || {
                 // Each lock is one worker's, however many there were before.
                 let locks = (0..MOST).filter(|lock| lock % of == number);
-                let writer = ChunkWriter::connect(&target, &source.name, locks, &its_own)?;
+                let writer = ChunkWriter::connect(&target, &source, locks, &its_own)?;
                 Ok((ChunkReader::connect(&source, &its_own)?, writer))
             };
             // Where nobody listens any more, there is nothing to tell.

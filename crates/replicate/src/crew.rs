@@ -58,12 +58,13 @@ impl Crew {
         plan: &TargetPlan,
         target: &Target<'_>,
         position: &Position,
+        server_id: u32,
     ) -> Result<Crew, Failure> {
         let (answer, answers) = channel();
         let mark = target.last_number();
         let turns = Arc::new(Turns::from(mark + 1));
         let workers: Result<Vec<_>, _> = (0..source.workers)
-            .map(|number| ApplyWorker::start(number, &source.name, plan, &turns, answer.clone()))
+            .map(|number| ApplyWorker::start(number, source, server_id, plan, &turns, answer.clone()))
             .collect();
         Ok(Crew {
             schedule: Schedule::new(source.commit_order, source.workers, mark),

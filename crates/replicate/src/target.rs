@@ -7,11 +7,13 @@ mod definitions;
 mod keys;
 mod locks;
 mod of_mysql;
+mod origin;
 mod prepared;
 mod workers;
 
 pub use definitions::without_counter;
 pub use locks::{lock_of, lock_of_worker, take_free_lock, take_over_lock};
+pub use origin::{set_origin, ONE_SERVER_ID};
 
 use crate::above::Above;
 use crate::claims::Claims;
@@ -27,6 +29,7 @@ use crate::rows_variable::RowsVariable;
 use crate::schema;
 use crate::tables;
 use locks::take_lock;
+use origin::Origin;
 use std::collections::{BTreeSet, HashMap};
 use teak_binlog::Table;
 use teak_client::{Completed, Connection, Error};
@@ -123,6 +126,8 @@ pub struct Target<'p> {
     /// Statements that were not sent yet.
     waiting: Vec<Vec<u8>>,
     waiting_bytes: usize,
+    /// If its own log is to tell where transactions come from.
+    origin: Option<Origin>,
 }
 
 impl<'p> Target<'p> {
@@ -140,9 +145,11 @@ impl<'p> Target<'p> {
         }
         let patience = plan.settings.patience.unwrap_or_default();
         let gone_seconds = (2 * patience.as_secs()).max(GONE_SECONDS);
-        let mut longest_packet = 0;
+        let (mut longest_packet, mut origin) = (0, None);
         let mut begin = || -> Result<bool, Error> {
             set_session(&mut connection)?;
+            let domain = source.gtid_domain_id;
+            origin = domain.map(|domain| Origin::begin(&mut connection, domain)).transpose()?;
             for statement in schema::STATEMENTS {
                 // Not where they are there: a server that takes no changes can still be asked.
                 let is_there = connection.value(schema::exists(statement))?;
@@ -188,6 +195,7 @@ impl<'p> Target<'p> {
             keys: HashMap::new(),
             waiting: Vec::new(),
             waiting_bytes: 0,
+            origin,
         };
         target.read_state()?;
         target.must_have_transactions("teak_replicate", "position")?;
@@ -378,6 +386,7 @@ impl<'p> Target<'p> {
             if_as_it_was += &format!(" AND asked = {}", self.asked);
         }
         let update = self.moving(position, place, "", &if_as_it_was);
+        let is_logged = self.logs_position()?;
         self.open();
         self.waiting.push(update.into_bytes());
         let updated = self.send()?;
@@ -390,7 +399,7 @@ impl<'p> Target<'p> {
         self.position = Some(position.to_string());
         self.done_above = self.above.done.len();
         self.is_open = false;
-        Ok(())
+        self.has_position(is_logged)
     }
 
     /// What moves the position; `set`: what else changes in its row.

@@ -8,7 +8,7 @@
 //! and position. It holds locks then, for which one before it in the log may wait, a circle that no server sees. So it
 //! waits for some time only; then it takes its transaction back, and carries it out again when it is its turn.
 
-use crate::configuration::TargetPlan;
+use crate::configuration::{SourcePlan, TargetPlan};
 use crate::control;
 use crate::failure::Failure;
 use crate::rows_variable::RowsVariable;
@@ -140,18 +140,21 @@ pub struct ApplyWorker {
 }
 
 impl ApplyWorker {
-    /// The `number`th one of a source. What it answers goes to `answers`, with its number.
+    /// The `number`th one of a source, whose own number is told to the target's log if that is to know. What it answers
+    /// goes to `answers`, with its number.
     pub fn start(
         number: usize,
-        source: &str,
+        source: &SourcePlan,
+        server_id: u32,
         target: &TargetPlan,
         turns: &Arc<Turns>,
         answers: Sender<(usize, Outcome)>,
     ) -> Result<ApplyWorker, Failure> {
         let (orders, told) = channel();
-        let (target, turns, of_source) = (target.clone(), Arc::clone(turns), source.to_string());
+        let (target, turns, of_source) = (target.clone(), Arc::clone(turns), source.name.clone());
+        let origin = source.gtid_domain_id.map(|domain| (domain, server_id));
         let work = move || {
-            let failed = match connect(&target, &of_source, number) {
+            let failed = match connect(&target, &of_source, number, origin) {
                 Ok((connection, rows)) => Applying { connection, rows, source: of_source, turns: &turns }
                     .work(&told, &|answer| answers.send((number, answer)).is_ok()),
                 Err(failure) => Some(failure),
@@ -161,7 +164,7 @@ impl ApplyWorker {
                 let _ = answers.send((number, Outcome::Failed(failure)));
             }
         };
-        let thread = std::thread::Builder::new().name(format!("{source} {number}")).spawn(work);
+        let thread = std::thread::Builder::new().name(format!("{} {number}", source.name)).spawn(work);
         thread.map_err(|error| Failure::Passing(format!("no thread for a worker: {error}")))?;
         Ok(ApplyWorker { orders })
     }
@@ -172,10 +175,18 @@ impl ApplyWorker {
     }
 }
 
-fn connect(target: &TargetPlan, source: &str, number: usize) -> Result<(Connection, RowsVariable), Failure> {
+fn connect(
+    target: &TargetPlan,
+    source: &str,
+    number: usize,
+    origin: Option<(u32, u32)>,
+) -> Result<(Connection, RowsVariable), Failure> {
     let connect = || -> Result<(Connection, RowsVariable, bool), Error> {
         let mut connection = target.settings.connect()?;
         let rows = target::begin_session(&mut connection)?;
+        if let Some((domain, server_id)) = origin {
+            target::set_origin(&mut connection, domain, Some(server_id))?;
+        }
         // By it the next program finds the connection.
         let has_lock = target::take_free_lock(&mut connection, &target::lock_of_worker(source, number))?;
         Ok((connection, rows, has_lock))

@@ -29,16 +29,23 @@ pub(super) struct Gathering {
 
 impl Applier<'_> {
     /// The transaction that has begun goes to a worker, if it can.
-    pub(super) fn begin_apart(&mut self) -> Result<(), Failure> {
+    pub(super) fn begin_apart(&mut self, server_id: u32) -> Result<(), Failure> {
         let is_for_workers = self.source.workers > 1
             && self.care == Care::Usual
             && self.copying.is_done()
+            // Theirs are sessions of the source's own number.
+            && (self.source.gtid_domain_id.is_none() || server_id == self.source_id)
             && !self.target.has_above()
             && !self.is_passed_over();
         let comes_again =
             self.crew.as_ref().zip(self.gtid.as_ref()).is_some_and(|(crew, gtid)| crew.has(gtid));
         if !is_for_workers || comes_again {
             self.settle()?;
+        }
+        if !self.is_passed_over() && self.target.comes_from_another(server_id) {
+            self.settle()?;
+            self.commit()?;
+            self.target.comes_from(server_id)?;
         }
         if is_for_workers {
             // What went over this connection is before it.
@@ -81,9 +88,14 @@ impl Applier<'_> {
     /// The transaction is at its end. False: it was alone.
     pub(super) fn hand_over(&mut self, sent: &Received<'_, '_>) -> Result<bool, Failure> {
         let Some(gathering) = self.gathering.take() else { return Ok(false) };
+        if gathering.statements.is_empty() && self.crew.as_ref().is_none_or(Crew::has_nothing) {
+            // It does nothing but to move the position.
+            return Ok(false);
+        }
         let Some(gtid) = self.gtid.take() else { return Ok(true) };
         if self.crew.is_none() {
-            self.crew = Some(Crew::start(self.source, self.plan, &self.target, &self.position)?);
+            let crew = Crew::start(self.source, self.plan, &self.target, &self.position, self.source_id)?;
+            self.crew = Some(crew);
         }
         let Some(crew) = &mut self.crew else { return Ok(true) };
         if crew.has_nothing() {
