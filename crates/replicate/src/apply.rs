@@ -20,7 +20,7 @@ use crate::progress::Progress;
 use crate::sides::LogPlace;
 use crate::status::has_all;
 use crate::steps::{Step, Steps};
-use crate::target::{Fit, Place, Target, ONE_SERVER_ID};
+use crate::target::{Fit, Place, Target};
 use crate::touched::Keys;
 use apart::{Gathering, Tending};
 use conflicts::OneRow;
@@ -226,9 +226,6 @@ impl<'p> Applier<'p> {
         if let Body::FormatDescription(format) = &sent.event.body {
             self.has_inline_references = crate::of_mysql::has_inline_references(format);
             self.source_id = sent.event.header.server_id;
-            if self.target.is_own(self.source_id) {
-                return Err(Failure::Final(ONE_SERVER_ID.into(), Status::Usage));
-            }
             // No transaction goes on in the next file.
             self.has_no_end()?;
         }

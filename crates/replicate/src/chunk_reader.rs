@@ -14,7 +14,7 @@ use crate::prepared::{listed, Snapshot};
 use crate::sent_rows::SentRows;
 use crate::sides::LogPlace;
 use crate::tables::{self, Table};
-use crate::target::without_counter;
+use crate::target::{self, without_counter};
 use std::time::Duration;
 use teak_binlog::Family;
 use teak_client::{values, Connection, Error};
@@ -175,6 +175,11 @@ impl ChunkReader {
             reader.limit_waits().map_err(|error| Failure::of_source(&error))?;
         }
         Ok(reader)
+    }
+
+    /// The source's number.
+    pub fn server_id(&mut self) -> Result<u32, Failure> {
+        target::server_id(&mut self.connection).map_err(|error| Failure::of_source(&error))
     }
 
     /// Who writes to a table waits while it is locked, and while that waits for who has written and not committed.

@@ -32,10 +32,11 @@ pub struct ChunkWriter {
 
 impl ChunkWriter {
     /// Connects, and takes the locks of these numbers: what former copies began has ended then. `links` may end the
-    /// connection.
+    /// connection. The source has this number.
     pub fn connect(
         settings: &Settings,
         source: &SourcePlan,
+        server_id: u32,
         locks: impl Iterator<Item = usize>,
         links: &Links,
     ) -> Result<ChunkWriter, Failure> {
@@ -46,7 +47,7 @@ impl ChunkWriter {
             chunks::prepare(&mut connection)?;
             connection.execute(SESSION)?;
             if let Some(domain) = source.gtid_domain_id {
-                set_origin(&mut connection, domain, None)?;
+                set_origin(&mut connection, domain, Some(server_id))?;
             }
             Ok(connection)
         };

@@ -98,8 +98,9 @@ impl Worker {
             let connect = || {
                 // Each lock is one worker's, however many there were before.
                 let locks = (0..MOST).filter(|lock| lock % of == number);
-                let writer = ChunkWriter::connect(&target, &source, locks, &its_own)?;
-                Ok((ChunkReader::connect(&source, &its_own)?, writer))
+                let mut reader = ChunkReader::connect(&source, &its_own)?;
+                let server_id = reader.server_id()?;
+                Ok((reader, ChunkWriter::connect(&target, &source, server_id, locks, &its_own)?))
             };
             // Where nobody listens any more, there is nothing to tell.
             let _ = match connect() {

@@ -224,6 +224,7 @@ impl<'p> Follower<'p> {
             return Err(Failure::Asked);
         }
         let mut known = self.ask()?;
+        target.begin_from(&mut known.connection)?;
         let text = match target.position() {
             Some(text) => text.to_string(),
             None if self.source.start == Start::Copy => {

@@ -92,6 +92,7 @@ mod target;
 mod touched;
 mod verify;
 mod worker;
+mod written_here;
 
 pub use check::CheckError;
 pub use configuration::Wrong;
@@ -186,6 +187,10 @@ enum Command {
         /// Make rows of the target that differ those of the source
         #[arg(long)]
         repair: bool,
+        /// Compare nothing, but name rows that somebody else has changed in the target, by its binary log, from a file
+        /// of it on or of all that are there; sources need gtid_domain_id
+        #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["values", "repair"])]
+        target_log: Option<Option<String>>,
     },
 }
 
@@ -248,7 +253,10 @@ impl ReplicateError {
             ReplicateError::Check(CheckError::Found { .. }) => Status::Usage,
             ReplicateError::Check(CheckError::Output(_)) => Status::InputOutput,
             ReplicateError::Control(error) => error.status(),
-            ReplicateError::Verify(VerifyError::Different(_)) => Status::Other,
+            ReplicateError::Verify(VerifyError::Different(_) | VerifyError::WrittenHere(_)) => Status::Other,
+            ReplicateError::Verify(VerifyError::NoOrigin(_)) => Status::Usage,
+            ReplicateError::Verify(VerifyError::Log(DumpError::Server(error))) => error.status(),
+            ReplicateError::Verify(VerifyError::Log(_)) => Status::Damage,
             ReplicateError::Verify(VerifyError::Side { error, .. }) => error.error().status(),
             ReplicateError::Verify(VerifyError::Output(_)) => Status::InputOutput,
             ReplicateError::Stopped { status, .. } => *status,
@@ -280,7 +288,10 @@ pub fn run(arguments: &Arguments, out: &mut dyn Write) -> Result<(), ReplicateEr
         Some(Command::Skip { file, gtid, source }) => {
             return Ok(control::skip(&Configuration::read(&file.config)?, source.as_deref(), gtid, out)?)
         }
-        Some(Command::Verify { file, values, repair }) => {
+        Some(Command::Verify { file, target_log: Some(from), .. }) => {
+            return Ok(written_here::show(&Configuration::read(&file.config)?, from.as_deref(), out)?);
+        }
+        Some(Command::Verify { file, values, repair, .. }) => {
             let wanted = Wanted { values: *values, repair: *repair };
             return Ok(verify::show(&Configuration::read(&file.config)?, wanted, out)?);
         }

@@ -13,7 +13,7 @@ mod workers;
 
 pub use definitions::without_counter;
 pub use locks::{lock_of, lock_of_worker, take_free_lock, take_over_lock};
-pub use origin::{set_origin, ONE_SERVER_ID};
+pub use origin::{server_id, set_origin, ONE_SERVER_ID};
 
 use crate::above::Above;
 use crate::claims::Claims;

@@ -12,6 +12,7 @@
 
 use crate::chunks::{Key, Range, Shape, Sum};
 use crate::configuration::{Configuration, SourcePlan};
+use crate::dump::DumpError;
 use crate::repair;
 use crate::sides::{Pair, SideError, Sides};
 use crate::tables::{self, Table, Tables};
@@ -54,6 +55,15 @@ pub enum VerifyError {
     /// They are not, or it could not be told; each was.
     #[error("{0} differences are left")]
     Different(u64),
+    /// Somebody else has changed so many rows in the target.
+    #[error("somebody else has changed {0} rows")]
+    WrittenHere(u64),
+    /// The target's log does not tell what is of the source.
+    #[error("{0}: without gtid_domain_id the target's log does not tell what somebody else has changed")]
+    NoOrigin(String),
+    /// It cannot be read.
+    #[error("target: its log: {0}")]
+    Log(#[from] DumpError),
     /// A server.
     #[error("{source_name}: {error}")]
     Side {

@@ -130,6 +130,34 @@ class Cases(FollowingCases):
             for server in (self.source, self.other):
                 self.at(["delete from teak_replicate.position", "reset master"], server=server)
 
+    def case_rows_that_somebody_else_has_changed_are_named(self):
+        self.agent = Agent(self.agent.teak, self.directory, self.other)
+        self.at(["create database named"])
+        self.at(["create table t (a int, b varchar(9), c int, primary key (b, a))", "create table u (a int)", "insert into t select seq, 'x', 0 from seq_1_to_300"], database="named")
+        self.agent.configure({"named": self.source_keys(databases='["named"]', rename_databases='{ "named" = "here" }', start='"copy"', gtid_domain_id=11)})
+        self.at(["set global local_infile = 1", "reset master"], server=self.other)
+        self.agent.forget()
+        self.agent.start()
+        self.agent.until(lambda: "all tables are copied" in self.agent.says(), "that all is copied")
+        self.at(["update t set c = 1 where a = 7", "delete from t where a = 8", "create table v (a int primary key)", "insert into v values (1)"], database="named")
+        self.agent.catch_up("named", self.source)
+        status, said = self.agent.command("verify", "--target-log")
+        check(status == 0 and not said, said)
+        self.at(["create database mine", "create table mine.t (a int)", "insert into mine.t values (1)", "update here.t set c = 2 where a in (7, 9)", "insert into here.u values (3)", "flush binary logs", "delete from here.t where a > 100"],
+                server=self.other)
+        wanted = ["named: `here`.`t`, key b = 'x', a = 7: changed in 0-2-", "named: `here`.`t`, key b = 'x', a = 9: changed in 0-2-", "named: `here`.`u`, a row of a table without a key: inserted in 0-2-",
+                  "named: `here`.`t`, key b = 'x', a = 101: deleted in 0-2-", "named: `here`.`t`: 102 more rows", "teak: somebody else has changed 203 rows"]
+        status, said = self.agent.command("verify", "--target-log")
+        check(status == 1 and all(text in said for text in wanted) and len(said.splitlines()) == 103, said)
+        status, said = self.agent.command("verify", "--target-log", "b.000002")
+        check(status == 1 and not any(text in said for text in wanted[:3]) and wanted[3] in said and "200 rows" in said, said)
+        self.agent.configure({"named": self.source_keys(databases='["named"]')})
+        status, said = self.agent.command("verify", "--target-log")
+        check(status == USAGE and "named: without gtid_domain_id" in said, said)
+        self.agent.kill()
+        self.at(["drop database here", "delete from teak_replicate.position", "reset master"], server=self.other)
+        self.at(["reset master"])
+
     def case_two_servers_of_one_number_are_refused(self):
         self.at(["set global server_id = 1"], server=self.other)
         self.agent = Agent(self.agent.teak, self.directory, self.other)

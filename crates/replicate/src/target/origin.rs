@@ -7,6 +7,7 @@ use super::Target;
 use crate::failure::Failure;
 use std::time::{Duration, Instant};
 use teak_client::{Connection, Error};
+use teak_console::Status;
 
 /// How old a position may be where the target's log is followed, if nothing else comes.
 const UNLOGGED: Duration = Duration::from_secs(60);
@@ -31,6 +32,12 @@ fn log_position(connection: &mut Connection, tells: bool) -> Result<(), Error> {
     connection.execute(format!("SET SESSION sql_log_bin = {}", u8::from(tells))).map(|_| ())
 }
 
+/// A server's number.
+pub fn server_id(connection: &mut Connection) -> Result<u32, Error> {
+    let number = connection.value("SELECT @@GLOBAL.server_id")?.and_then(|text| text.parse().ok());
+    number.ok_or_else(|| Error::Protocol("a server_id that is no number".into()))
+}
+
 /// What is applied over a connection is of this domain, and, if it is known, of this server.
 pub fn set_origin(connection: &mut Connection, domain: u32, server_id: Option<u32>) -> Result<(), Error> {
     let server = server_id.map_or(String::new(), |number| format!(", server_id = {number}"));
@@ -41,8 +48,7 @@ impl Origin {
     /// Of a connection that was just made.
     pub fn begin(connection: &mut Connection, domain: u32) -> Result<Origin, Error> {
         set_origin(connection, domain, None)?;
-        let own = connection.value("SELECT @@GLOBAL.server_id")?.and_then(|text| text.parse().ok());
-        let own = own.ok_or_else(|| Error::Protocol("a server_id that is no number".into()))?;
+        let own = server_id(connection)?;
         // It needs a privilege, whatever it was.
         log_position(connection, true)?;
         Ok(Origin { own, told: own, logged: Instant::now() })
@@ -53,6 +59,18 @@ impl Target<'_> {
     /// Whether a transaction of this server has come back to where it is from.
     pub fn is_own(&self, server_id: u32) -> bool {
         self.origin.is_some_and(|origin| origin.own == server_id)
+    }
+
+    /// Before anything of a source is done.
+    pub fn begin_from(&mut self, source: &mut Connection) -> Result<(), Failure> {
+        if self.origin.is_none() {
+            return Ok(());
+        }
+        let number = server_id(source).map_err(|error| Failure::of_source(&error))?;
+        match self.is_own(number) {
+            true => Err(Failure::Final(ONE_SERVER_ID.into(), Status::Usage)),
+            false => self.comes_from(number),
+        }
     }
 
     /// Whether what was added last is of another server, as its log has it.
