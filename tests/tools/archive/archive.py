@@ -8,11 +8,9 @@ import signal
 import subprocess
 import sys
 
-from command import Archive, content
+from command import content, run_cases
 
 from kit.asking import expect
-from kit.cases import carry_out, cases_of
-from kit.options import parser
 
 MUSIC = {"namespaces": {"music": {"artist": "string(20)", "track": "long", "tags": "list of string(9)"}}, "indexes": [["music.artist", "music.track"]]}
 
@@ -264,18 +262,5 @@ def case_damage_is_named_and_costs_nothing_else(archive):
     expect(archive.get(oid), b"goes on", "writing")
 
 
-def main():
-    arguments = parser(__doc__, names="of cases; default: all").parse_args()
-    cases = cases_of(sys.modules[__name__])
-
-    class Anew:
-        """Each case has an archive of its own."""
-
-        def __iter__(self):
-            yield Archive(arguments.teak, arguments.directory)
-
-    return carry_out(cases, arguments.names, Anew(), recover=lambda: None)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(sys.modules[__name__]))

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 
 from kit.asking import expect
+from kit.cases import carry_out, cases_of
+from kit.options import parser
 
 
 class Archive:
@@ -79,3 +81,16 @@ class Archive:
 def content(number, size):
     """Bytes that are the same for the same number."""
     return random.Random(number).randbytes(size)
+
+
+def run_cases(module):
+    """Carries out the cases of a program that were asked for, each with an archive of its own; the exit status."""
+    arguments = parser(module.__doc__, names="of cases; default: all").parse_args()
+
+    class Anew:
+        """Each time another one."""
+
+        def __iter__(self):
+            yield Archive(arguments.teak, arguments.directory)
+
+    return carry_out(cases_of(module), arguments.names, Anew(), recover=lambda: None)

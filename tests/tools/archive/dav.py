@@ -16,12 +16,10 @@ import time
 import urllib.parse
 import xml.etree.ElementTree
 
-from command import Archive, content
+from command import content, run_cases
 from served import Serving
 
 from kit.asking import expect
-from kit.cases import carry_out, cases_of
-from kit.options import parser
 
 MUSIC = {"namespaces": {"music": {"artist": "string(20)", "track": "long", "title": "string(40)"}}}
 PARTS = ["basic", "copymove", "props", "locks", "http"]
@@ -300,17 +298,5 @@ def case_killed_while_a_directory_moves(archive):
     expect(archive.ok("check"), "", "rows")
 
 
-def main():
-    arguments = parser(__doc__, names="of cases; default: all").parse_args()
-
-    class Anew:
-        """Each case has an archive of its own."""
-
-        def __iter__(self):
-            yield Archive(arguments.teak, arguments.directory)
-
-    return carry_out(cases_of(sys.modules[__name__]), arguments.names, Anew(), recover=lambda: None)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(sys.modules[__name__]))

@@ -13,11 +13,9 @@ import sys
 import threading
 import time
 
-from command import Archive, content
+from command import content, run_cases
 
 from kit.asking import expect
-from kit.cases import carry_out, cases_of
-from kit.options import parser
 
 MUSIC = {"namespaces": {"music": {"artist": "string(20)", "track": "long"}}, "indexes": [["music.artist", "music.track"]]}
 
@@ -241,17 +239,5 @@ def case_killed_in_the_middle(archive):
             assert server.ask("GET", f"/api/objects/{oid}")[2] == data
 
 
-def main():
-    arguments = parser(__doc__, names="of cases; default: all").parse_args()
-
-    class Anew:
-        """Each case has an archive of its own."""
-
-        def __iter__(self):
-            yield Archive(arguments.teak, arguments.directory)
-
-    return carry_out(cases_of(sys.modules[__name__]), arguments.names, Anew(), recover=lambda: None)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(sys.modules[__name__]))
