@@ -15,7 +15,7 @@ use crate::routes::Name;
 use crate::schema;
 use crate::status::has_all;
 use crate::tables::{self, Tables};
-use crate::target::{lock_of, ONE_SERVER_ID};
+use crate::target::{lock_of, server_id, ONE_SERVER_ID};
 use crate::{Asked, Beginning, Dump, DumpError};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -369,9 +369,10 @@ impl Check<'_> {
     /// Whether another replica has the number.
     fn server_id(&mut self, plan: &SourcePlan, connection: &mut Connection, family: Family) {
         let (name, line) = (&plan.name, plan.lines.server_id);
-        let number = |of: &mut Connection| of.value("SELECT @@GLOBAL.server_id").ok().flatten();
         if let Some(here) = self.target.as_mut().filter(|_| plan.gtid_domain_id.is_some()) {
-            if number(connection).is_some_and(|id| Some(id) == number(&mut here.connection)) {
+            if server_id(connection)
+                .is_ok_and(|id| server_id(&mut here.connection).is_ok_and(|own| own == id))
+            {
                 self.findings.add(line, Wrong, format!("{name}: {ONE_SERVER_ID}"));
             }
         }

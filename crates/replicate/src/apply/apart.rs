@@ -88,8 +88,9 @@ impl Applier<'_> {
     /// The transaction is at its end. False: it was alone.
     pub(super) fn hand_over(&mut self, sent: &Received<'_, '_>) -> Result<bool, Failure> {
         let Some(gathering) = self.gathering.take() else { return Ok(false) };
-        if gathering.statements.is_empty() && self.crew.as_ref().is_none_or(Crew::has_nothing) {
-            // It does nothing but to move the position.
+        let is_empty = gathering.statements.is_empty() && self.crew.as_ref().is_none_or(Crew::has_nothing);
+        if is_empty && self.source.gtid_domain_id.is_some() {
+            // It does nothing but to move the position, which workers would tell the target's log.
             return Ok(false);
         }
         let Some(gtid) = self.gtid.take() else { return Ok(true) };
